@@ -1,4 +1,4 @@
-"""The people whose counterfactuals are measured: one person, or many in a cohort or a frame."""
+"""Whose counterfactuals are measured, and what with: run time, the measures of a suite, one person or many."""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
-"""The metrics of published papers, as they and their code define them.
+"""Suites: the metrics of five published papers, as they and their code define them.
 
-CARLA: Pawelczyk, Bielawski, van den Heuvel, Richter & Kasneci (2021), ``carla/evaluation/catalog``.
+CARLA measures the columns that the model sees: numbers in [0, 1], categories as 0/1 columns. It has one counterfactual
+a person; rows with a missing value are people without one, who count for the success rate only.
 
-Measured on the columns that the model sees: numbers in [0, 1], categories as 0/1 columns. One counterfactual a person;
-rows with a missing value are people without one, who count for the success rate only.
-
-CE-OCL: Maragno, Roeber & Birbil (2022), tables 2, 3 and 5, as ``ce_helpers.py`` computes them.
-
-The paper refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns.
-Tables are rounded to two decimals, this is not. The released code measures values that it has rounded to two decimals.
+CE-OCL refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns. Its
+tables are rounded to two decimals, this is not; the released code measures values that it has rounded before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Categories of a plan in place of parts of them: settled one after the other, then changed where that is better."""
+"""Searches for a COPA plan: gradients from many starts, SCIP, cone programs along one number, the published descent.
+
+Each ends in a plan whose groups of one-hot columns are categories, in reach of the margin.
+"""
 
 from __future__ import annotations
 

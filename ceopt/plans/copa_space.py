@@ -1,4 +1,4 @@
-"""The three terms of the COPA problem and their slopes, for many plans at once."""
+"""Where a COPA plan is searched: its terms with their slopes, and the projection onto region and margin."""
 
 from __future__ import annotations
 

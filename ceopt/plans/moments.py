@@ -1,4 +1,4 @@
-"""Mean and covariance of uncertain parameters."""
+"""Mean and covariance of uncertain parameters: by retraining, from a local model, and how far two pairs are apart."""
 
 from __future__ import annotations
 

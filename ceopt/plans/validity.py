@@ -1,23 +1,20 @@
-r"""Bounds on the probability that a plan is valid.
+r"""Bounds on the probability that a plan is valid: which case needs which program, and what distribution attains them.
 
-The upper bound on validity where mean and covariance are known: how near the plan's cone comes to the mean.
+**Known moments.** The upper bound is how near the plan's cone comes to the mean,
 
 .. math:: U = \frac{1}{1 + \min \{ \lVert z \rVert^2 : X (\hat\mu + F z) \ge 0 \}}, \qquad \hat\Sigma = F F^\top,
 
 and 0 where there is no such z: the probability of a convex set is greatest with one atom at its point nearest to the
 mean, in standard deviations (Vandenberghe, Boyd & Comanor 2007, for a convex set; Marshall & Olkin 1960).
 
-The exact reduction of plan and moments to as many parameters as the plan has independent rows.
-
-The events depend on the parameters only through their projection on the span of the counterfactuals, and the image of
-a Gelbrich ball under a projection is the ball of the same radius around the projected moments. So both bounds are those
-of the projected plan and moments, whose size depends on the plan alone.
+**Reduction.** Plan and moments have as many parameters as the plan has independent rows: the events depend on the
+parameters only through their projection on the span of the counterfactuals, and the image of a Gelbrich ball under a
+projection is the ball of the same radius around the projected moments. So both bounds are those of the projected plan
+and moments, whose size depends on the plan alone.
 
 For the ball: a projection contracts the Gelbrich distance, and :func:`lifted` attains every point of the image.
 
-The two validity bounds: which cases need no solver, and what attains them.
-
-The bounds of one counterfactual are in closed form for every radius. With :math:`m = x^\top \hat\mu`,
+**One counterfactual.** Its bounds are in closed form for every radius. With :math:`m = x^\top \hat\mu`,
 :math:`s = \sqrt{x^\top \hat\Sigma x}`, :math:`r = \rho \lVert x \rVert` and :math:`R^2 = m^2 + s^2`, mean and standard
 deviation of the score range over the half disc of radius r around (m, s). The worst of them is where a line through 0
 touches it:
@@ -26,11 +23,8 @@ touches it:
     L = \Big( \frac{m \sqrt{R^2 - r^2} - s r}{R^2} \Big)^2 \text{ if } m > r, \text{ else } 0; \qquad
     U = \Big( \frac{s \sqrt{R^2 - r^2} + |m| r}{R^2} \Big)^2 \text{ if } m < -r, \text{ else } 1.
 
-Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``.
-
-The forms of the validity bounds: which program answers for which, and how its answer is read.
-
-``how`` is what :func:`ceopt.solvers.solve` is asked beside the program.
+Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``. All others are
+answered by a form of the program, for which ``how`` is what :func:`ceopt.solvers.solve` is asked beside it.
 """
 
 from __future__ import annotations

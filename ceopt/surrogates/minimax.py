@@ -1,6 +1,6 @@
-r"""Minimax probability machines without a solver: worst cases, the exact method, and the classifier.
+r"""Minimax probability machines: worst covariances, the least sum of norms behind the hyperplane, and the classifier.
 
-The least sum of Euclidean norms on a hyperplane, exactly and without a solver.
+**The least sum of norms** on a hyperplane is found exactly and without a solver:
 
 .. math::
     f^\star = \min_w \Big\{ f(w) = \sum_{i=1}^m \sqrt{w^\top P_i w} : a^\top w = 1 \Big\}, \qquad P_i \succeq 0.
@@ -21,16 +21,14 @@ The least sum of Euclidean norms on a hyperplane, exactly and without a solver.
    within reach of those at 0: :math:`1 / \min \{\sum_{i} \lVert P_i^{1/2} y \rVert : r^\top y = 1\} \le 1 / f^\star`,
    again such a sum.
 
-The hyperplane of a minimax probability machine: its slope, and all that follows from it.
-
-With the optimal slope w and the greatest standard deviations :math:`\tau_y(w)` of both classes,
+**The hyperplane.** With the optimal slope w and the greatest standard deviations :math:`\tau_y(w)` of both classes,
 
 .. math::
     \kappa = \frac{1}{\tau_- + \tau_+}, \qquad b = \mu_-^\top w + \kappa \tau_- = \mu_+^\top w - \kappa \tau_+,
 
 where :math:`\kappa \tau_-` is the share of :math:`\tau_-` in both, which is a number where the two overflow.
 
-The hyperplane in the limit as the radius of one class grows without bound, in closed form.
+**The limit** as the radius of one class grows without bound is in closed form:
 
 ========================== =================================================================================
 divergence                 slope
@@ -745,7 +743,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
     hyperplane is best, its error :math:`1 - \Phi(\kappa)`.
 
     The optimum is found without a solver, proved to a share of 1e-9 by the dual, also where covariances are singular
-    and the sum of norms has edges (``norm_sum.py``); or as the cone program that ``formulations.programs`` states,
+    and the sum of norms has edges; or as the cone program that ``formulations.programs`` states,
     where a solver is named.
 
     Parameters

@@ -1,8 +1,9 @@
-r"""Linear surrogates other than minimax probability machines: LIME, CLIME, LIMELS and linear support vectors.
+r"""What minimax probability machines and exact programs are compared with: other surrogates, and published searches.
 
-Wachter's recourse on a ReLU network, to the global optimum: branch and bound over the score.
+LIME, C-LIME, LIMELS and linear support vectors are surrogates; ROAR's and Wachter's gradients are searches, beside the
+global optimum of Wachter's objective on a ReLU network, by branch and bound over the score.
 
-The objective is :math:`g(f(x)) + \text{cost}(x)` with :math:`g(s) = \lambda (\sigma(s) - \tilde y)^2`. On an interval
+That objective is :math:`g(f(x)) + \text{cost}(x)` with :math:`g(s) = \lambda (\sigma(s) - \tilde y)^2`. On an interval
 [a, b] of scores the chord of g less :math:`M (b - a)^2 / 8`, M bounding the size of the second derivative, is nowhere
 above g; with it in place of g the program is a MILP whose optimum bounds the interval from below. The interval of the
 least bound is cut at the score of its point, until no interval can hold a better one.

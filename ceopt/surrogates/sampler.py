@@ -1,4 +1,4 @@
-"""Rows about the nearest point of the decision boundary, each with what the model says of it."""
+"""Rows about the nearest point of the decision boundary, each with what the model says of it, and their picture."""
 
 from __future__ import annotations
 

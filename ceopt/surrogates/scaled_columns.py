@@ -1,4 +1,8 @@
-"""The columns in which local surrogates are linear: numbers over their scale, levels as shares, and back."""
+"""Raw rows as points for surrogates and networks, and legal raw rows near a point.
+
+``ScaledColumns`` divides numbers by a scale, for linear surrogates; ``ScaledFrame`` maps them to the range of the data,
+for networks. Levels become shares or a column each in both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Predictor and generator as plain trees of arrays, and what they compute: by JAX in training, by NumPy afterwards.
+r"""Predictor and generator of recourse: rows as they read them, their layers, and what they say of raw rows.
 
 A layer is a pair (W, b) of shapes (in, out) and (out,), and a list of layers is a chain. With the activation
 :math:`\sigma` behind every layer but a last one,

@@ -1,4 +1,8 @@
-"""What CounterNet and RoCourseNet share: the shape of a scikit-learn estimator about training and its two networks."""
+"""CounterNet and RoCourseNet: estimators about a predictor and a generator of recourse, and the check of their advice.
+
+The two networks are trained together (``training.py``); ``polish`` has the exact engine check what the generator says
+and replace what is wrong or dearer than proved bounds allow.
+"""
 
 from __future__ import annotations
 

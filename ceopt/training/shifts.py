@@ -1,4 +1,8 @@
-"""The linear classifier that rows train: to the optimum, by libraries that find it to many digits."""
+"""Classifiers trained again on rows that move: the optimum of training, the attack by gradients, the worst shift.
+
+``retrained`` fits a linear classifier to many digits; ``virtual_data_shift`` attacks a network by gradients through its
+training; ``worst_shift`` solves the program of the worst shift for a linear classifier and checks the answer.
+"""
 
 from __future__ import annotations
 

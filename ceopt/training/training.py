@@ -1,25 +1,4 @@
-r"""Epoch after epoch: the radius grows, losses are written down, the best weights kept, and training ends in time.
-
-The attacker of Algorithm 1 on arrays: K look-ahead steps of retraining, and the gradient through them.
-
-.. math::
-    \max_{\delta:\ \|\delta_i\| \le \varepsilon}\ L\bigl(f(x^{cf}; \theta'_{opt}(\delta)), t\bigr) \quad \text{s.t.}
-    \quad \theta'_{opt}(\delta) = \arg\min_{\theta'} L\bigl(f(x + \delta; \theta'), y\bigr)
-
-The loss is the mean squared error of probabilities q against wanted ones t, :math:`L(q, t) = \frac{1}{2n} \sum_i
-\|q_i - t_i\|^2`, which for two classes is the mean of :math:`(q_{i1} - t_{i1})^2`.
-
-The three losses of training: prediction, validity, proximity; each a mean squared error.
-
-.. math::
-    L_1 = \frac{1}{2n} \sum_i \lVert f(x_i) - y_i \rVert^2, \quad
-    L_2 = \frac{1}{2n} \sum_i \lVert f(x^{cf}_i; \theta') - t_i \rVert^2, \quad
-    L_3 = \frac{1}{np} \sum_i \lVert x_i - x^{cf}_i \rVert^2
-
-f gives probabilities, y and t are classes (one 1 a row): for two classes :math:`L_1` is the mean of
-:math:`(f_1(x_i) - y_{i1})^2`. The third is a mean over rows and columns, as the published code takes it.
-
-An epoch of block-wise coordinate descent as one compiled program, and the losses on rows held out.
+r"""Training of predictor and generator: epochs as compiled programs, the attacker, checkpoints, and when it ends.
 
 For each batch, with one Adam for each block and gradients cut to a length of 0.5:
 
@@ -31,7 +10,15 @@ For each batch, with one Adam for each block and gradients cut to a length of 0.
     \quad x^{cf} = g(x; \theta_g)
 
 The predictor is fixed in the last step, also where the generator reads its hidden units. The targets t are the other
-of two classes than f says of x, rounded; or the desired class.
+of two classes than f says of x, rounded; or the desired class. The loss of probabilities q against wanted ones t is
+:math:`L(q, t) = \frac{1}{2n} \sum_i \|q_i - t_i\|^2`, for two classes the mean of :math:`(q_{i1} - t_{i1})^2`; that of
+rows and recourse is a mean over rows and columns, as the published code takes it.
+
+The attacker of Algorithm 1 takes K look-ahead steps of retraining, and the gradient through them:
+
+.. math::
+    \max_{\delta:\ \|\delta_i\| \le \varepsilon}\ L\bigl(f(x^{cf}; \theta'_{opt}(\delta)), t\bigr) \quad \text{s.t.}
+    \quad \theta'_{opt}(\delta) = \arg\min_{\theta'} L\bigl(f(x + \delta; \theta'), y\bigr)
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The COPA problem, as programs.
+"""The COPA problem: plans that are near, likely to survive retraining and diverse.
 
-The nearest counterfactual whose validity value is at least r: what `copa_plan(method="global")` solves, r by r.
-
-A plan without diversity consists of it, J times.
-
-The COPA problem as an explicit program of quadratic rows: what `copa_plan(method="nonlinear")` solves, on SCIP.
-
-Its answer is a plan that is near, likely to survive and diverse.
+``copa_plan`` is the whole problem in quadratic rows, which `copa_plan(method="nonlinear")` of the plans solves on SCIP.
+``copa_plan_alike`` is the nearest counterfactual of a validity value, of which a plan without diversity consists; the
+plans' method "global" solves it value by value.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def minimax_machine(
     r"""State the slope of the hyperplane whose greater worst-case error is least, whatever the classes' distributions.
 
     Of each class y only the moments are known, and the covariance up to a divergence of :math:`\rho_y`. The greatest
-    standard deviation of the score is a sum of norms (``worst_spread.py``), and the sum of both classes' is least:
+    standard deviation of the score is a sum of norms (:func:`worst_spread`), and the sum of both classes' is least:
 
     .. math::
         \min_{w, s, u}\ \tfrac{1}{K} (k_- s_- + k_+ s_+ + l u) \quad\text{s.t.}\quad
@@ -300,7 +300,7 @@ def minimax_machine(
     divergence
         "nominal" (the covariances are known; the radius is not read), "quadratic", "bures", "fisher_rao" or "logdet".
     radius
-        (unfavourable, favourable), in the units of ``worst_spread.py``; finite and at least 0.
+        (unfavourable, favourable), in the units of :func:`worst_spread`; finite and at least 0.
     bures
         "divergence": l_y is the root of the radius. "paper": it is the radius itself, as in the published text.
     regularization

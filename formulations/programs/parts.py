@@ -1,4 +1,4 @@
-"""Columns by their places, and what bounds them."""
+"""What published programs share: sums and matrices of Vars, columns by their places, regions, and distances."""
 
 from __future__ import annotations
 

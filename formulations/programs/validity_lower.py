@@ -1,8 +1,7 @@
-"""The lower validity bound of a whole plan: the arrow form, one block for all counterfactuals.
+"""The lower validity bound of a whole plan: five programs of one optimum.
 
-The lower validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
-
-One semidefinite block, by how the parameters move from their centre.
+The coupled form, what `validity_bounds` solves by default, and the arrow form have one semidefinite block for all
+counterfactuals; beside them stand the dual, the form without cones, and the theorem's own.
 """
 
 from __future__ import annotations

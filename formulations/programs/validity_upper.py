@@ -1,7 +1,7 @@
-"""The upper validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
+"""The upper validity bound of a whole plan: four programs of one optimum.
 
-Two second-order cones, by how the parameters move from their centre. Radius 0, where the moments are known, needs no
-program there: `ceopt/plans/validity.py`.
+The coupled form, what `validity_bounds` solves by default, has two second-order cones. Radius 0, where the moments are
+known, needs no program there: `ceopt/plans/validity.py`.
 """
 
 from __future__ import annotations
