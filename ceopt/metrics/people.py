@@ -314,7 +314,7 @@ def has_people(table: Any) -> bool:
 
 
 def people(who: str, known: Evidence, seconds: Any) -> Iterator[tuple[Any, Evidence]]:
-    """Give each person's label, and what is known about this person."""
+    """Yield each person's label and evidence."""
     if known.space is not None:
         names: Any = known.space.names
     else:
@@ -405,7 +405,7 @@ def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
 
 
 def _plain(dtype: Any) -> Any:
-    """Return numpy's own dtype for what a cohort has widened, so that a model sees what it was fitted on."""
+    """Return numpy's dtype for one that a cohort has widened, as the model was fitted on it."""
     if str(dtype).lower() in _WIDENED:
         return getattr(dtype, "numpy_dtype", dtype)
     return dtype

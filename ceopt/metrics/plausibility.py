@@ -147,7 +147,7 @@ def knn_distance(
 
 
 def require_count(who: str, k: Any, most: int, rows: str) -> None:
-    """Refuse a count of neighbours that is none, or more than there are."""
+    """Refuse a count of neighbours that is not positive, or more than there are."""
     Whole(1, most, Refusal(f"k from 1 to {most}, with {rows}", "Choose another k.")).require(who, "k", k)
 
 

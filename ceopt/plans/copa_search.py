@@ -456,7 +456,7 @@ def _improved(search: PlanSearch, best: Floats, unit: float) -> Floats | None:
 
 
 def _best_apart(values: Floats) -> list[int]:
-    """Return the few best of some plans by their objectives, leaving out what is as good as the one before it."""
+    """Return the places of the few best objectives, without those equal to the one before."""
     order: list[int] = []
     for place in values.argsort(kind="stable").tolist():
         value = values[place]
@@ -502,7 +502,7 @@ _MOST_NODES: Final = 200  # cone programs of the bound
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GlobalOptimum:
-    """The best counterfactual, shape (d,), None without one; what is proved of its objective; why it ended."""
+    """The best counterfactual, shape (d,), or None; a lower bound of its objective; why the search ended."""
 
     point: Floats | None
     bound: float
@@ -641,7 +641,7 @@ class _AngleSearch:
         return self.weight * self.top * math.cos(angle)
 
     def distance_at(self, angle: float) -> float:
-        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is found.
+        """Return the distance at an angle, infinite where no counterfactual has this value, and keep it.
 
         Raises
         ------

@@ -82,7 +82,7 @@ class Terms:
         return np.asarray(self.distance.of(plans - self.factual).mean(axis=-1))
 
     def ratios(self, plans: Floats) -> Floats:
-        """Return the validity value of each counterfactual alone, shape (..., J): infinite without variance."""
+        """Return the validity value of each single counterfactual, shape (..., J): infinite without variance."""
         return self._ratios(self.features(plans))[0]
 
     def kernel(self, plans: Floats) -> Floats:

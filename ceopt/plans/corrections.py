@@ -229,7 +229,7 @@ class BestInReach:
         return level.best([start, *kink, top])
 
     def _flat(self, ball: _Ball) -> _Ball | None:
-        """Return the points of the ball with a spread of 0, a ball again; None if there are none but 0."""
+        """Return the ball of the points with a spread of 0; None if it is empty or 0."""
         factor = self.level.factor
         missing = -(self.level.factor.T @ ball.centre)
         rank = int((self.roots > SOLVED_RESIDUAL * self.roots.max(initial=0.0)).sum())
@@ -719,7 +719,7 @@ class _PointSearch:
     solver: str
 
     def best(self, x: Floats) -> tuple[Floats | None, Status, str]:
-        """Return the point, the status, and why there is none."""
+        """Return the point or None, the status, and a reason."""
         found = self.ball.best(x, self.reach)
         if found is None:
             return None, Status.INFEASIBLE, f"no point within {digits(self.reach)} has a positive score at the mean."

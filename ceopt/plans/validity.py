@@ -496,7 +496,7 @@ def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> Solv
 
 
 def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
-    """Solve the theorem's form, whose rest is what its parts leave."""
+    """Solve the theorem's form, whose rest is the mass outside its parts."""
     reduction = _whole(rows, given, radius)
 
     def attained(model: Any) -> Attained:
@@ -942,7 +942,7 @@ def extremal_distribution(
 
 
 def _atoms(attained: Attained, whole: Moments) -> tuple[Floats, Floats]:
-    """Return the atoms of all parameters: those of the projection, and elsewhere what it predicts."""
+    """Return the atoms of all parameters: the projection's, extended by linear prediction."""
     reduction = attained.reduction
     kept = np.flatnonzero(attained.masses[1:] > FAINT) + 1
     weights = attained.masses[kept]

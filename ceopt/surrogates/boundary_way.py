@@ -61,7 +61,7 @@ class BoundaryWay:
         return self.prepared.settings.cost.value(space, self._named(self.factual), self._named(point))
 
     def keeps_rules(self, point: Floats) -> bool:
-        """Tell whether a point (d,) keeps the rules of the space and of the user."""
+        """Return whether a point (d,) keeps the rules of the space and of the user."""
         checkpoint("checking the rules")
         settings = self.prepared.settings
         return not broken_rules(settings.rules, self.prepared.space, self._named(self.factual), self._named(point))
@@ -104,7 +104,7 @@ class BoundaryWay:
         return best
 
     def led(self, good: Floats, refused: Floats) -> Floats | None:
-        """Return the cheapest good point on the way from a good one to a refused one; None where none is cheaper."""
+        """Return the cheapest good point between a good and a refused one; None if no point is cheaper."""
         limit = self.cost(good) * (1.0 - _PROGRESS)
         way = np.unique(self.columns.between(good, refused, np.arange(1, _LINE + 1) / _LINE), axis=0)
         priced = [(self.cost(point), point) for point in way]
@@ -144,7 +144,7 @@ class BoundaryWay:
         return sorted(np.flatnonzero(point != self.factual).tolist(), key=saved)
 
     def _is_good(self, point: Floats, before: Floats) -> bool:
-        """Tell whether a point is no dearer, legal and favourable; not so where the time is over before it is known."""
+        """Return whether a point is no dearer, legal and favourable; False where the time ends before."""
         if self.cost(point) > self.cost(before):
             return False
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from ceopt.base.results import Readable, frozen
@@ -24,6 +24,7 @@ from ceopt.solvers import solve
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Real, check_arguments
 from ceopt.status import Status
 from ceopt.surrogates.rivals import Scored, descend_roar, descend_wachter, least_penalty
+from ceopt.surrogates.scaled_columns import Floats
 from ceopt.tolerances import DOUBLE_ROOT
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["ProjectedPoint", "RoarRecourse", "WachterRecourse", "project", "project_l1", "roar", "wachter"]
 
 # ==== The nearest point that a linear surrogate favours, in closed form, or by a program where it is to be robust =====
-
-Floats = NDArray[np.float64]
 
 #: How often a point that is short of its score is asked for anew: for twice what it lacked, which mostly does, then for
 #: so many times more, as what a solver's tolerance leaves may be the same again.
@@ -230,7 +229,7 @@ def kept(
 
 
 def nearest(question: LinearQuestion, margin: float) -> Floats | None:
-    """Return the nearest point within the bounds whose score is at least ``margin``; None where there is none."""
+    """Return the nearest point within the bounds whose score is at least ``margin``; None if no point is."""
     low = question.lower - question.factual
     high = question.upper - question.factual
     forced = np.clip(0.0, low, high)
@@ -348,7 +347,7 @@ class RoarRecourse(Readable):
         or none was met.
     """
 
-    point: NDArray[np.float64] | None
+    point: Floats | None
     cost: float
     objective: float
     robust_score: float
@@ -458,14 +457,14 @@ def roar(
 def _result(
     question: LinearQuestion,
     ball: ParameterBall,
-    point: NDArray[np.float64],
+    point: Floats,
     status: Status,
     *,
     mode: str,
     loss: str,
     weight: float,
 ) -> RoarRecourse:
-    """Return a point with what it costs and what it scores at worst, computed anew."""
+    """Return a point with its cost and worst-case score, recomputed in plain numbers."""
     score = question.score(point) - ball.loss(point)
     cost = question.charge(point)
     objective = cost
@@ -506,7 +505,7 @@ class WachterRecourse(Readable):
         the target, or the gradient met none.
     """
 
-    point: NDArray[np.float64] | None
+    point: Floats | None
     cost: float
     score: float
     objective: float
@@ -607,14 +606,14 @@ def wachter(
     question = require_question(who, factual, weights, intercept, scale=scale, lower=lower, upper=upper)
     scored = Scored.of(question, network)
     status = Status.OPTIMAL
-    point: NDArray[np.float64] | None
+    point: Floats | None
     if method == "gradient":
         point = descend_wachter(question, scored, weight=price, target=wanted, level=float(checked["level"]))
         status = Status.INFEASIBLE if point is None else Status.FEASIBLE
     elif network is not None and mode == "hard":
         statuses: list[Status] = []
 
-        def at(asked: float) -> NDArray[np.float64] | None:
+        def at(asked: float) -> Floats | None:
             model = programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
             found, status = solved_point(model, solver)
             statuses.append(status)
@@ -640,7 +639,7 @@ def wachter(
     return WachterRecourse(point=point, cost=cost, score=score, objective=objective, status=status)
 
 
-def _least_penalty(question: LinearQuestion, weight: float, target: float) -> NDArray[np.float64]:
+def _least_penalty(question: LinearQuestion, weight: float, target: float) -> Floats:
     """Return the global optimum of the penalty form: the best of no move, bounds reached and stationary scores."""
     start = question.within(question.factual)
     score = question.score(start)
@@ -657,7 +656,7 @@ def _least_penalty(question: LinearQuestion, weight: float, target: float) -> ND
 
 
 def _candidates(
-    question: LinearQuestion, start: NDArray[np.float64], direction: float, *, weight: float, target: float
+    question: LinearQuestion, start: Floats, direction: float, *, weight: float, target: float
 ) -> list[float]:
     """Return how far the score may be moved one way at an optimum: to the end of a column's room, or stationary.
 

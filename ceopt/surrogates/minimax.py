@@ -236,7 +236,7 @@ def _more_variance(divergence: str, factor: float, radius: float) -> float:
 
 
 def score_variance(w: Floats, covariance: Floats) -> float:
-    """Return w'Sw, 0 where it is no more than rounding leaves of what it is added up from."""
+    """Return w'Sw, 0 where it is within the rounding of its sum."""
     variance = float(w @ covariance @ w)
     most = float(np.abs(w) @ np.sqrt(np.maximum(covariance.diagonal(), 0.0))) ** 2
     if variance <= SCORE_VARIANCE_ROUNDING * most:
@@ -320,7 +320,7 @@ class LeastNormSum:
 
 
 def least_norm_sum(a: Floats, matrices: Sequence[Floats]) -> LeastNormSum:
-    """Return the least sum of the norms of w in these matrices, a'w being 1; the best found where none is proved.
+    """Return the least sum of the norms of w in these matrices, a'w being 1, or the best found without a proof.
 
     Parameters
     ----------
@@ -512,14 +512,14 @@ def norms_of(weights: Floats, matrices: Sequence[Floats]) -> Floats:
 
 
 def _unproved(a: Floats, matrices: Sequence[Floats]) -> LeastNormSum:
-    """Return a point on the hyperplane, of which nothing is proved."""
+    """Return a point on the hyperplane, without a bound."""
     weights = a / (a @ a)
     return LeastNormSum(weights, norms_of(weights, matrices), np.inf)
 
 
 # ---- what else null spaces tell --------------------------------------------------------------------------------------
 def separating_weights(a: Floats, matrices: Sequence[Floats]) -> Floats | None:
-    """Return the shortest w with a'w = 1 whose norms are all 0, or None where there is none."""
+    """Return the shortest w with a'w = 1 whose norms are all 0, or None."""
     units = units_of(matrices)
     lost = range_and_null([matrix / np.outer(units, units) for matrix in matrices])[1]
     return shortest_in_null_space(a, np.linalg.qr(lost / units[:, None])[0])
@@ -602,7 +602,7 @@ def _units(classes: ClassMoments, ambiguity: Ambiguity) -> tuple[Floats, tuple[f
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Hyperplane:
-    """A slope w with (mean_pos - mean_neg)'w = 1, and what it is worth.
+    """A slope w with (mean_pos - mean_neg)'w = 1, and the worst-case errors that it guarantees.
 
     Parameters
     ----------
@@ -975,7 +975,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
         return hyperplane(self._moments, self._ambiguity, self.solver)
 
     def _with(self, found: Hyperplane) -> Self:
-        """Set what is reported of a hyperplane."""
+        """Set the fitted attributes of a hyperplane."""
         self.coef_ = found.weights[np.newaxis]
         self.intercept_ = np.array([-found.threshold])
         self.kappa_ = found.kappa
@@ -988,7 +988,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
 
 
 def _moments_of(rows: Floats) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the rows of a class; what is constant has no covariance, not even rounding."""
+    """Return mean and covariance of the rows of a class; a constant column has a covariance of exactly 0."""
     mean = rows.mean(axis=0)
     constant = (rows == rows[0]).all(axis=0)
     mean[constant] = rows[0, constant]

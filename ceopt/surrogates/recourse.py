@@ -353,7 +353,7 @@ class _Outcome:
     def _feasible(
         self, sentences: Sequence[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]
     ) -> SolutionSet:
-        """Return answers with what is said of them, and why there are no more where more are wanted."""
+        """Return answers with their sentences, and why there are fewer than wanted."""
         wanted = self.prepared.settings.n
         if len(answers) < wanted:
             text = f"{len(answers)} of {wanted}: {more}."
@@ -383,10 +383,9 @@ class _Outcome:
         settings = self.prepared.settings
         answers = self._printed(answers)
         report = None
-        if attempt is not None:
-            report = self._report(attempt)
         solver = "none"
         if attempt is not None:
+            report = self._report(attempt)
             solver = attempt.result.solver
         options = settings.options() | _options_of(self.asked, self.target)
         beyond = rules_beyond(settings.rules, space, self.factual)
@@ -428,7 +427,7 @@ class _Outcome:
         return [False] * len(points)
 
     def _marked(self, answers: tuple[Counterfactual, ...], beyond: Mapping[str, Any]) -> tuple[Counterfactual, ...]:
-        """Return the answers with what rules alone ask for, as long as the model may be asked."""
+        """Return the answers marked where a rule forces a change, as long as the model may be asked."""
         space = self.prepared.space
         points = [space.row(answer.frame) for answer in answers]
         pairs = list(zip(answers, points, strict=True))
@@ -461,7 +460,7 @@ class _Outcome:
 
 
 def _options_of(asked: LocalSurrogateRecourse, target: Any) -> dict[str, Any]:
-    """Return as plain values what is asked for beside the settings of the engine."""
+    """Return the options beside the settings of the engine, as plain values."""
     return {
         "target": _text(target),
         "search": asked.search,

@@ -192,7 +192,7 @@ def with_sample(
     space: FeatureSpace | None,
     sample: BoundarySample | None,
 ) -> tuple[LocalQuestion, BoundarySample]:
-    """Return the question and its sample, which is drawn by ``BoundarySampler()`` where none is given."""
+    """Return the question and its sample, by default drawn by ``BoundarySampler()``."""
     asked = question_of(who, predict, factual, X, target=target, space=space, sample=sample)
     if sample is None:
         sample = BoundarySampler().sample(asked.box, factual, asked.X, target=target, space=asked.columns.space)
@@ -572,7 +572,7 @@ def _first_arrival(
 def descend_roar(
     question: LinearQuestion, ball: ParameterBall, *, loss: str, weight: float, margin: float
 ) -> Floats | None:
-    """Return the first point whose score at worst is at least ``margin``; None where none is met at any price.
+    """Return the first point whose worst-case score reaches ``margin``; None if no price leads to one.
 
     The descents at all prices, each half of the one before, are made side by side: a row each. The greatest price that
     meets the margin is the one that counts.
@@ -673,7 +673,7 @@ class Scored:
 def descend_wachter(
     question: LinearQuestion, scored: Scored, *, weight: float, target: float, level: float
 ) -> Floats | None:
-    """Return the first point whose probability is ``level`` or more; None where none is met at any weight.
+    """Return the first point whose probability reaches ``level``; None if no weight leads to one.
 
     The descents at all weights, each twice the one before, are made side by side: a row each. The least weight that
     comes to the level is the one that counts.
@@ -721,7 +721,7 @@ class _PenaltyProgram:
     program: Any
 
     def loss(self, level: float) -> float:
-        """Return what is paid at a score."""
+        """Return the loss of a score."""
         return float(self.weight * (expit(level) - self.target) ** 2)
 
     def score(self, point: Floats) -> float:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ceopt.base.libraries import require_library
 from ceopt.formulations.space.infer import infer_features
@@ -16,7 +15,7 @@ from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
 from ceopt.solvers.checks import Choice, ListOf, Real, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
-from ceopt.surrogates.scaled_columns import Floats, Scale, ScaledColumns
+from ceopt.surrogates.scaled_columns import Flags, Floats, Scale, ScaledColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError"]
 
 Norm: TypeAlias = Literal["l1", "l2"]
-Bools: TypeAlias = NDArray[np.bool_]
 
 _WHO: Final = "BoundarySampler"
 _CHECKS: Final = {
@@ -70,7 +68,7 @@ class DecidedRows:
     columns: ScaledColumns
     coordinates: Floats
     encoded: Floats
-    favourable: Bools
+    favourable: Flags
     largest: float
 
 
@@ -99,7 +97,7 @@ class BoundarySample:
 
     points: pd.DataFrame
     encoded: Floats
-    favourable: Bools
+    favourable: Flags
     boundary: pd.Series[Any]
     radius: float
     n_queries: int
@@ -307,7 +305,7 @@ class BoundarySampler:
         return self._boundary(rows, rows.columns.about(factual))
 
     def around(self, rows: DecidedRows, factual: Any, centre: Any) -> BoundarySample:
-        """Draw the sample about a given raw row instead, of which the boundary is not asked for.
+        """Draw the sample about a given raw row in place of the boundary point.
 
         Raises
         ------
@@ -466,14 +464,14 @@ def decided_rows(
     return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
 
-def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Bools:
+def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Flags:
     """Return what the model says of rows of coordinates (m, d), each distinct one asked about once."""
     rows, inverse = np.unique(coordinates, axis=0, return_inverse=True)
     return np.asarray(box.favourable(columns.frame(rows))[inverse.reshape(-1)])
 
 
 def _with_labels(box: BlackBox) -> str:
-    """Return the target beside what the model says of data, of which it may be a misspelling."""
+    """Return the target with the labels that the model gives to data, as a hint at misspellings."""
     if not box.said:
         return repr(box.target)
     return f"{box.target!r}, and predict returns {', '.join(map(repr, box.said))}"
@@ -524,7 +522,7 @@ def _slopes(
     return own[0], own[1], rest
 
 
-def _linear(surrogate: Any, width: int) -> tuple[NDArray[np.float64], float]:
+def _linear(surrogate: Any, width: int) -> tuple[Floats, float]:
     """Return coefficients (p,) and intercept of a fitted surrogate, of what a result says of its own, or of a pair."""
     coef = getattr(surrogate, "coef_", getattr(surrogate, "coef", None))
     intercept = getattr(surrogate, "intercept_", getattr(surrogate, "intercept", None))
@@ -543,8 +541,8 @@ def _linear(surrogate: Any, width: int) -> tuple[NDArray[np.float64], float]:
     return weights, float(constants[0])
 
 
-def _numbers(given: Any) -> NDArray[np.float64]:
-    """Return the numbers in something, (k,); none of what holds no numbers."""
+def _numbers(given: Any) -> Floats:
+    """Return the numbers in a value, (k,); empty if it holds none."""
     if given is None:
         return np.empty(0)
     try:

@@ -21,7 +21,7 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
-from ceopt.formulations.space.feature import Feature, Step
+from ceopt.formulations.space.feature import Feature, Floats, Step
 from ceopt.formulations.space.infer import scales
 from ceopt.formulations.space.reachable import Interval, multiples
 from ceopt.formulations.space.space import (
@@ -39,8 +39,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 __all__ = ["Flags", "Floats", "Scale", "ScaledColumns", "ScaledFrame", "largest_distance", "on_grid"]
 
 # ==== Numbers on the grid of their column and levels by their shares: the nearest one, or one drawn about it ==========
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None = None) -> Floats:
@@ -299,7 +297,7 @@ class ScaledColumns(AbstractPoints):
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The places of each category's columns, of which one is 1 and the others are 0."""
+        """The places of each category's one-hot columns."""
         own = zip(self.space, self.places, strict=True)
         return tuple(places for feature, places in own if feature.kind == "categorical")
 
@@ -391,7 +389,7 @@ class ScaledColumns(AbstractPoints):
 
 
 def _described(feature: Feature, values: Floats) -> Feature:
-    """Return a column of numbers with statistics: its own, and those of the data where it has none."""
+    """Return a numeric column with statistics: its own, completed by those of the data."""
     if feature.is_finite:
         return feature
     amounts = values[~feature.are_codes(values)]
@@ -608,7 +606,7 @@ def _within(feature: Feature, own: Floats, low: Floats, high: Floats) -> tuple[F
 
 
 def _spacing(feature: Feature, *, whole: bool) -> float | None:
-    """Return how far neighbouring values are apart, where a column may hold whole numbers alone."""
+    """Return the distance of neighbouring values of a column; with ``whole``, of its whole numbers."""
     step = feature.spacing
     if not whole:
         return step

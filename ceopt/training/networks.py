@@ -381,7 +381,7 @@ class PredictorNetwork:
         return found
 
     def require_calculable(self, found: NDArray[Any], points: Floats) -> None:
-        """Refuse points (n, p) of which a network made NaN (n, q): such as are too great for single precision.
+        """Refuse points (n, p) that overflow single precision, seen as NaN in the outputs (n, q).
 
         Raises
         ------
@@ -564,7 +564,7 @@ class TrainingFrame:
 
 
 def _labels(who: str, y: Any, n_rows: int) -> NDArray[Any]:
-    """Return the labels (n,), or refuse what is not one for each row."""
+    """Return the labels (n,), one for each row, or refuse them."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidValueError(who, "one label a row as y", f"its shape is {labels.shape}", "Give a column.")
@@ -595,7 +595,7 @@ def _classes(who: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
 
 
 def _are_classes(labels: NDArray[Any]) -> bool:
-    """Tell whether labels are few values, and not numbers that are measured, infinities or bytes."""
+    """Return whether labels are few values, and not numbers that are measured, infinities or bytes."""
     if labels.ndim != 1 or labels.dtype.kind == "S":
         return False
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():

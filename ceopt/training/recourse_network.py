@@ -234,7 +234,7 @@ def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: 
 
 
 def _line(source: str, **known: Any) -> dict[str, Any]:
-    """Return a line of the audit; what is not known is missing."""
+    """Return a line of the audit, with missing values where nothing is given."""
     line: dict[str, Any] = dict.fromkeys(_AUDIT, np.nan) | {"source": source, "valid": False, "broken": ()}
     return line | {word: value for word, value in known.items() if value is not None}
 
@@ -246,7 +246,7 @@ def _said(prepared: Prepared, point: Point) -> tuple[Any, bool]:
 
 
 def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cost: float, max_ratio: float) -> bool:
-    """Tell whether advice that passes is cheap enough by what is proved, or, but for digits, what the engine found."""
+    """Return whether passing advice is within the proved ratio, or the engine's own answer up to its digits."""
     if result.bound is not None and advised_cost <= max_ratio * result.bound:
         return True
     if not result.counterfactuals:
@@ -257,7 +257,7 @@ def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cos
 
 
 def _can_be_begun_with(prepared: Prepared, factual: Point, advised: Floats) -> bool:
-    """Tell whether advice passes once it is put where the person can be and mended by the rules that can."""
+    """Return whether advice passes once it is put where the person can be and mended by the rules that can."""
     space = prepared.space
     rules = prepared.settings.rules
     reach = reach_of(space, factual)
@@ -460,7 +460,7 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         )
 
     def _keep(self, program: TrainingProgram, frame: TrainingFrame, found: Trained) -> None:
-        """Set what is known after training, as arrays of NumPy."""
+        """Set the fitted attributes, as arrays of NumPy."""
         import jax
 
         predictor = jax.tree.map(np.asarray, program.predictor_of(found.best[0]))

@@ -101,7 +101,7 @@ class AbstractRowRecourse(ABC):
         return moved_frame(X, space, found, coordinates)
 
     def _legal(self, box: BlackBox, points: Iterable[Floats], own: Floats) -> Floats:
-        """Return the first legal row (d,) near points of which the model says the target; else the first, or none."""
+        """Return the first legal row (d,) that the model puts in the target, else the nearest to the first point, else the own."""
         first = None
         for point in points:
             legal = self.columns.legal(point[None], own)
@@ -528,7 +528,7 @@ class WorstDensities:
 
 
 def _rest(p: int, radius: float, share: Floats) -> Floats:
-    """Return by how much each of the other directions is widened by what is left of the radius."""
+    """Return how much the rest of the radius widens each of the other directions."""
     return np.asarray(radius * np.sqrt(np.maximum(0.0, 1.0 - share**2) / max(p - 1, 1)))
 
 

@@ -78,7 +78,7 @@ def _kind_of(who: str, what: str, values: Sequence[Any]) -> type:
 
 
 def _fits(value: Any) -> bool:
-    """Tell whether ONNX can hold a value, if it is a whole number."""
+    """Return whether ONNX can hold a value, if it is a whole number."""
     limits = np.iinfo(np.int64)
     return not isinstance(value, int | np.integer) or limits.min <= int(value) <= limits.max
 
@@ -125,7 +125,7 @@ class _OnnxWriter:
         return name
 
     def _type_of(self, kind: type, number: str) -> int:
-        """Return the type of levels or labels, of which floats are written as ``number``."""
+        """Return the ONNX type of levels or labels; floats are written as ``number``."""
         names = {str: "STRING", bool: "BOOL", int: "INT64", float: number}
         return int(self.onnx.TensorProto.DataType.Value(names[kind]))
 

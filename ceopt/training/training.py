@@ -81,7 +81,7 @@ _THEN: Final = "Name another file, or delete this one to begin anew."
 
 
 def saved(who: str, path: Path, head: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
-    """Write what is known after an epoch; the file is the old one or the new one at any time.
+    """Write the state after an epoch; the file is the old one or the new one at any time.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _unwritable(who: str, path: Path, why: str) -> UnwritableFileError:
 def restored(
     who: str, path: Path, made_by: dict[str, Any], shapes: list[NDArray[Any]]
 ) -> tuple[dict[str, Any], list[NDArray[Any]]] | None:
-    """Return what a checkpoint knows; None where there is none yet.
+    """Return head and arrays of a checkpoint; None where no file exists yet.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _read(path: Path, shapes: Sequence[NDArray[Any]]) -> tuple[Any, list[NDArray
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    """Return shape, dtype and order of an array, of which nothing else is read."""
+    """Return shape, dtype and order of an array from its header."""
     version = np.lib.format.read_magic(file)
     _expect(version == (1, 0))  # what numpy writes of plain numbers
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
@@ -445,7 +445,7 @@ class Batch(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The options that are numbers: no program is compiled anew for another."""
+    """Numeric options, arguments of the compiled program."""
 
     weights: Array
     learning_rate: Array
@@ -460,7 +460,7 @@ Losses: TypeAlias = Array
 @final
 @dataclass(frozen=True, slots=True)
 class TrainingProgram:
-    """The options that are no numbers, for each of which a program is compiled.
+    """Static options; JAX compiles one program per combination.
 
     Parameters
     ----------
@@ -557,7 +557,7 @@ class TrainingProgram:
 
     # ---- both steps of a batch ---------------------------------------------------------------------------------------
     def predictor_step(self, networks: Networks, rows: Batch, sizes: Sizes, key: Array) -> tuple[Networks, Array]:
-        """Return the networks after a step of the predictor alone, and its loss."""
+        """Return the networks after one step of the predictor, and its loss."""
         import jax
 
         of_labels, of_units = jax.random.split(key)
@@ -578,7 +578,7 @@ class TrainingProgram:
     def generator_step(
         self, networks: Networks, rows: Batch, sizes: Sizes, key: Array
     ) -> tuple[Networks, tuple[Array, Array]]:
-        """Return the networks after a step of the generator alone, and its losses of validity and proximity."""
+        """Return the networks after one step of the generator, and its losses of validity and proximity."""
         import jax
 
         of_shift, of_units = jax.random.split(key)

@@ -45,7 +45,7 @@ def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bo
 
 
 def require_inequalities(who: str, inequalities: Sequence[ArrayLike] | None, d: int) -> tuple[Floats, Floats]:
-    """Return (A, b) of conditions A x <= b on d columns, without rows if there are none, or refuse them."""
+    """Return (A, b) of conditions A x <= b on d columns, by default without rows, or refuse them."""
     if inequalities is None:
         return np.zeros((0, d)), np.zeros(0)
     if not isinstance(inequalities, Sequence) or len(inequalities) != 2:

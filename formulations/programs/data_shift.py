@@ -67,7 +67,7 @@ class LabelledRows:
 def require_labelled_rows(
     who: str, X: ArrayLike, y: ArrayLike, *, loss: str, regularization: float, intercept: bool
 ) -> LabelledRows:
-    """Return rows, labels and training, or refuse what is none in the name of ``who``; labels are any numbers yet."""
+    """Return rows, labels and training, or refuse them in the name of ``who``; labels may be any numbers."""
     found = check_arguments(who, _ROWS_CHECKS, locals())
     rows = Matrix((None, None), "Give one row of numbers for each label.").require(who, "X", X)
     n, d = rows.shape
@@ -81,7 +81,7 @@ def require_labelled_rows(
 
 
 def require_classes(who: str, rows: LabelledRows) -> None:
-    """Refuse labels other than -1 and 1, and one class alone where there is an intercept."""
+    """Refuse labels other than -1 and 1, and a single class where there is an intercept."""
     others = np.flatnonzero(np.abs(rows.y) != 1.0)
     if others.size:
         k = int(others[0])
@@ -160,7 +160,7 @@ def require_shift_question(
     objective: str,
     **training: Any,
 ) -> ShiftQuestion:
-    """Return the question, or refuse what is none in the name of ``who``; ``training`` is of the labelled rows."""
+    """Return the question, or refuse it in the name of ``who``; ``training`` are options of the labelled rows."""
     rows = require_labelled_rows(who, X, y, **training)
     require_classes(who, rows)
     found = check_arguments(who, _SHIFT_CHECKS, locals())
@@ -377,7 +377,7 @@ def _add_loss(model: Any, greatest: Any, over: Any) -> None:
 
 
 def add_shift(model: Any, question: ShiftQuestion) -> None:
-    """Add the variables of the shift to a model, and the rows that hold them alone.
+    """Add the variables of the shift to a model, and the rows between them.
 
     ========== ============================================ ========================================================
     shift      component                                    meaning

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import Floats, Region, described, limits_of, require_bounds, sum_of
+from ceopt.formulations.programs.parts import ORDERS, Floats, Region, described, limits_of, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Instance, Matrix, Refusal, check_arguments
@@ -32,7 +32,6 @@ __all__ = [
 
 # ==== What the programs of recourse on a linear model share: the point with its cost, and the score at worst ==========
 
-_COSTS: Final = ("l1", "l2", "linf")
 #: Norm of a ball of parameters -> the norm that measures the point: their dual.
 DUAL_ORDER: Final = {"l1": np.inf, "l2": 2, "linf": 1}
 _BALL_CHECKS: Final = {"radius": LENGTH, "norm": Choice(tuple(DUAL_ORDER)), "perturb_intercept": Flag()}
@@ -102,8 +101,7 @@ class LinearQuestion:
 
     def charge(self, point: Floats) -> float:
         """Return the cost of a point."""
-        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.cost]
-        return float(np.linalg.norm((point - self.factual) / self.scale, ord=order))
+        return float(np.linalg.norm((point - self.factual) / self.scale, ord=ORDERS[self.cost]))
 
 
 def require_question(
@@ -122,7 +120,7 @@ def require_question(
     d = len(point)
     weights = Matrix((d,), "Give one weight for each column.").require(who, "coef", coef)
     number = COEFFICIENT.require(who, "intercept", intercept)
-    norm = Choice(_COSTS).require(who, "cost", cost)
+    norm = Choice(ORDERS).require(who, "cost", cost)
     units = np.ones(d)
     if scale is not None:
         units = Matrix((d,), "Give one scale for each column.").require(who, "scale", scale)

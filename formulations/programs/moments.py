@@ -95,14 +95,14 @@ class Moments:
 
 
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
-    """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
+    """Return mean and covariance of parameters, d of them if given, or refuse them in the name of ``who``."""
     m = require_mean(who, mean, d=d)
     even = require_covariance(who, "covariance", covariance, len(m))
     return Moments(m, even)
 
 
 def require_covariance(who: str, name: str, covariance: ArrayLike, d: int) -> Floats:
-    """Return a covariance of d numbers, equal to its transpose, or refuse what is none in the name of ``who``."""
+    """Return a covariance of d numbers, equal to its transpose, or refuse it in the name of ``who``."""
     s = Matrix((d, d)).require(who, name, covariance)
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)

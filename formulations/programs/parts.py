@@ -8,10 +8,11 @@ from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.feature import Floats
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
@@ -19,6 +20,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
+    "ORDERS",
     "Cost",
     "Distance",
     "Floats",
@@ -37,8 +39,6 @@ __all__ = [
 ]
 
 # ==== What every program is written with: sums of variables, and symmetric matrices of them ===========================
-
-Floats = NDArray[np.float64]
 
 
 def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:
@@ -87,7 +87,7 @@ def bordered(
 
 
 def described(model: pyo.ConcreteModel, title: str, formula: str, reference: str) -> pyo.ConcreteModel:
-    """Return a program with a note on what it states and where it was published."""
+    """Return a program with its title, formula and source in the manifest."""
     describe(model, Manifest(title=title, formula=formula, reference=reference))
     return model
 
@@ -116,7 +116,7 @@ def require_columns(who: str, name: str, places: Any, d: int) -> list[int]:
 
 
 def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds, shape (d,), infinite where there are none, or refuse them."""
+    """Return lower and upper bounds, shape (d,), by default infinite, or refuse them."""
     if bounds is None:
         return np.full(d, -np.inf), np.full(d, np.inf)
     then = "Give (lower, upper), each one number or one a column, infinite where there is none."
@@ -140,7 +140,8 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
 # ==== The region of counterfactuals ===================================================================================
 
 Cost = Literal["l1", "l2", "linf"]
-_COSTS: Final = ("l1", "l2", "linf")
+#: By the name of a norm, its order as numpy has it.
+ORDERS: Final = {"l1": 1, "l2": 2, "linf": np.inf}
 
 
 @final
@@ -193,8 +194,7 @@ class Distance:
             moved = difference
         else:
             moved = difference @ self.factor
-        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.kind]
-        return np.asarray(np.linalg.norm(moved, ord=order, axis=-1))
+        return np.asarray(np.linalg.norm(moved, ord=ORDERS[self.kind], axis=-1))
 
     def slope(self, difference: Floats, size: Floats) -> Floats:
         """Return a subgradient in the difference, for its distance ``size``; 0 at no difference."""
@@ -212,8 +212,8 @@ class Distance:
 def require_distance(who: str, cost: Any, d: int) -> Distance:
     """Return the distance that ``cost`` names, or a matrix M stands for; refuse any other in the name of ``who``."""
     if isinstance(cost, str):
-        if cost not in _COSTS:
-            raise UnknownNameError.among(who, "cost", cost, _COSTS)
+        if cost not in ORDERS:
+            raise UnknownNameError.among(who, "cost", cost, tuple(ORDERS))
         return Distance(cast("Cost", cost))
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
