@@ -20,8 +20,9 @@ from scipy.spatial.distance import cdist
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
-from ceopt.formulations.space.feature import Feature, Floats, Step
+from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
 from ceopt.formulations.space.reachable import Interval, multiples
 from ceopt.formulations.space.space import (

@@ -101,7 +101,7 @@ class AbstractRowRecourse(ABC):
         return moved_frame(X, space, found, coordinates)
 
     def _legal(self, box: BlackBox, points: Iterable[Floats], own: Floats) -> Floats:
-        """Return the first legal row (d,) that the model puts in the target, else the nearest to the first point, else the own."""
+        """Return the first legal row (d,) in the target, else the one nearest to the first point, else the own."""
         first = None
         for point in points:
             legal = self.columns.legal(point[None], own)

@@ -8,11 +8,10 @@ from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.feature import Floats
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
@@ -39,6 +38,8 @@ __all__ = [
 ]
 
 # ==== What every program is written with: sums of variables, and symmetric matrices of them ===========================
+
+Floats = NDArray[np.float64]
 
 
 def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:
