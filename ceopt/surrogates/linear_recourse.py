@@ -146,19 +146,14 @@ def project(
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=status)
     if point is not None and question.score(point) - ball.loss(point) >= least:
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=Status.OPTIMAL)
-    statuses: list[Status] = []
 
-    def at(asked: float) -> Floats | None:
-        model = programs.robust_projection(
+    def program(asked: float) -> pyo.ConcreteModel:
+        return programs.robust_projection(
             factual, coef, intercept, cost=cost, scale=scale, lower=lower, upper=upper, radius=radius, norm=norm,
             perturb_intercept=perturb_intercept, margin=asked,
         )  # fmt: skip
-        found, status = solved_point(model, solver)
-        statuses.append(status)
-        return found
 
-    robust = kept(question, at, lambda x: question.score(x) - ball.loss(x), least)
-    status = statuses[0]
+    robust, status = kept_of(question, program, lambda x: question.score(x) - ball.loss(x), least, solver)
     price = np.inf if robust is None else question.charge(robust)
     return ProjectedPoint(point=robust, cost=price, nominal_cost=nominal, status=status)
 
@@ -226,6 +221,24 @@ def kept(
             return np.asarray(point)
         room = max(2.0 * short, _GROWTH * room, float(np.spacing(abs(least))))
     return first
+
+
+def kept_of(
+    question: LinearQuestion,
+    program_at: Callable[[float], pyo.ConcreteModel],
+    score: Callable[[Floats], float],
+    least: float,
+    solver: str,
+) -> tuple[Floats | None, Status]:
+    """Return :func:`kept` of the optima of programs, and how the first of them ended."""
+    statuses: list[Status] = []
+
+    def point_at(asked: float) -> Floats | None:
+        point, status = solved_point(program_at(asked), solver)
+        statuses.append(status)
+        return point
+
+    return kept(question, point_at, score, least), statuses[0]
 
 
 def nearest(question: LinearQuestion, margin: float) -> Floats | None:
@@ -428,9 +441,7 @@ def roar(
     who = "roar"
     question = require_question(who, factual, coef, intercept, lower=lower, upper=upper)
     ball = require_ball(who, radius=radius, norm=norm, perturb_intercept=perturb_intercept)
-    checked = check_arguments(
-        who, _ROAR_CHECKS, {"mode": mode, "loss": loss, "method": method, "weight": weight, "margin": margin}
-    )
+    checked = check_arguments(who, _ROAR_CHECKS, locals())
     price = float(checked["weight"])
     least = float(checked["margin"])
     if method == "gradient":
@@ -591,9 +602,7 @@ def wachter(
     [0.0, 1.5]
     """
     who = "wachter"
-    checked = check_arguments(
-        who, _WACHTER_CHECKS, {"weight": weight, "target": target, "mode": mode, "method": method, "level": level}
-    )
+    checked = check_arguments(who, _WACHTER_CHECKS, locals())
     price = float(checked["weight"])
     wanted = float(checked["target"])
     network: ReluNetwork | None = None
@@ -611,16 +620,11 @@ def wachter(
         point = descend_wachter(question, scored, weight=price, target=wanted, level=float(checked["level"]))
         status = Status.INFEASIBLE if point is None else Status.FEASIBLE
     elif network is not None and mode == "hard":
-        statuses: list[Status] = []
 
-        def at(asked: float) -> Floats | None:
-            model = programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
-            found, status = solved_point(model, solver)
-            statuses.append(status)
-            return found
+        def program(asked: float) -> pyo.ConcreteModel:
+            return programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
 
-        point = kept(question, at, scored.value, wanted)
-        status = statuses[0]
+        point, status = kept_of(question, program, scored.value, wanted, solver)
     elif network is not None:
         point, is_proved = least_penalty(question, network, weight=price, target=wanted, solver=solver)
         status = Status.OPTIMAL if is_proved else Status.FEASIBLE

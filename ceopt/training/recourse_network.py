@@ -6,7 +6,6 @@ and replace what is wrong or dearer than proved bounds allow.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -349,11 +348,11 @@ _FIT_CHECKS: Final = {
 _BESIDE: Final = ("checkpoint", "progress", "device")
 
 
-class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A predictor and a generator of recourse, trained together on raw rows.
 
-    A subclass lists its parameters in ``__init__``, stores them by :meth:`_store` and says which attacker it trains
-    against.
+    A subclass lists its parameters in ``__init__``, stores them by :meth:`_store` and, if there is
+    one, says which attacker it trains against.
     """
 
     @final
@@ -363,13 +362,13 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
             setattr(self, name, given[name])
 
     # ---- what differs ------------------------------------------------------------------------------------------------
-    @abstractmethod
     def _attack(self) -> ShiftAttack | None:
-        """Return the attacker, or None, or refuse its options."""
+        """Return the attacker, by default None, or refuse its options."""
+        return None
 
-    @abstractmethod
     def _radius(self) -> tuple[float, str]:
         """Return the full radius of the attacker's ball, and the schedule."""
+        return 0.0, "constant"
 
     # ---- training ----------------------------------------------------------------------------------------------------
     @final
@@ -754,12 +753,6 @@ class CounterNet(AbstractRecourseNetwork):
         random_state: int = 0,
     ) -> None:
         self._store(locals())
-
-    def _attack(self) -> ShiftAttack | None:
-        return None
-
-    def _radius(self) -> tuple[float, str]:
-        return 0.0, "constant"
 
 
 # ==== RoCourseNet: predictor and recourse from one network, trained against the worst shift of the data ===============
