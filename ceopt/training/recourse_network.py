@@ -351,8 +351,8 @@ _BESIDE: Final = ("checkpoint", "progress", "device")
 class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A predictor and a generator of recourse, trained together on raw rows.
 
-    A subclass lists its parameters in ``__init__``, stores them by :meth:`_store` and, if there is
-    one, says which attacker it trains against.
+    A subclass lists its parameters in ``__init__``, stores them by ``_store`` and says which attacker, if any, it trains
+    against.
     """
 
     @final
