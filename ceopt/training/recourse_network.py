@@ -351,7 +351,7 @@ _BESIDE: Final = ("checkpoint", "progress", "device")
 class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A predictor and a generator of recourse, trained together on raw rows.
 
-    A subclass lists its parameters in ``__init__``, stores them by ``_store`` and, where there is one, names its attacker.
+    A subclass lists its parameters in ``__init__``, stores them by ``_store`` and names its attacker, if it has one.
     """
 
     @final
