@@ -83,6 +83,8 @@ RETURNED = (
     "ceopt.diverse.line_search.nearer",
     "ceopt.diverse.projection.Projection",
     "ceopt.metrics.distance.scales_of",
+    "ceopt.surrogates.rivals.AbstractLinearSurrogate",
+    "ceopt.surrogates.scaled_columns.AbstractPoints",
     "ceopt.training.networks.PredictorNetwork",
     "ceopt.training.recourse_network.AbstractRecourseNetwork",
     "ceopt.training.rivals.AbstractRowRecourse",

@@ -13,7 +13,18 @@ from ceopt.oracle.rows import Floats, TableRows, read
 from ceopt.solvers.checks import Choice, OrNone, Real, Refusal, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
-__all__ = ["NORM", "NORMS", "Norm", "distance", "embedded", "k_distance", "pairwise", "scales_of", "set_distance"]
+__all__ = [
+    "NORM",
+    "NORMS",
+    "Norm",
+    "distance",
+    "embedded",
+    "k_distance",
+    "pairwise",
+    "read_beside",
+    "scales_of",
+    "set_distance",
+]
 
 # ==== By what a column's differences are divided, so that euros and years can be added ================================
 
@@ -26,6 +37,13 @@ SCALES = {
     "std": lambda numbers: np.std(numbers, axis=0),
     "range": lambda numbers: np.ptp(numbers, axis=0),
 }
+
+
+def read_beside(who: str, space: FeatureSpace | None, data: Any, **given: Any) -> list[TableRows]:
+    """Return tables read together, and behind them ``data`` if it is given."""
+    if data is not None:
+        given["data"] = data
+    return read(who, space, **given)
 
 
 def scales_of(
@@ -191,7 +209,6 @@ def distance(
     >>> distance([0, 0], [[3, 4], [1, 0]], "l1").tolist(), distance([0, 0], [[3, 4], [1, 0]], "l2").tolist()
     ([7.0, 1.0], [5.0, 1.0])
     """
-    NORM.require("distance", "norm", norm)
     from_x, of_s = embedded("distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
     return np.asarray(pairwise(from_x, of_s, norm)[0])
 
@@ -222,9 +239,10 @@ def embedded(
     ``data`` is where scales come from; with ``include_data`` its own points follow the others. ``corner`` is what each
     0/1 coordinate of a category is multiplied by; by default such that two categories are 1 apart.
     """
+    NORM.require(who, "norm", norm)
     if include_data and data is None:
         raise InvalidTypeError(who, "data", "data is None", "Pass data=X_train.")
-    tables = read(who, space, **given, **({} if data is None else {"data": data}))
+    tables = read_beside(who, space, data, **given)
     data_rows = None if data is None else tables[-1]
     tables = tables if include_data else tables[: len(given)]
     _require_space(who, tables[0])
@@ -299,9 +317,8 @@ def k_distance(
     >>> k_distance([0, 0], [[3, 4], [1, 0]], "l1")
     4.0
     """
-    NORM.require("k_distance", "norm", norm)
-    home, points = embedded("k_distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
-    return float(pairwise(home, points, norm).mean())
+    factual, points = embedded("k_distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
+    return float(pairwise(factual, points, norm).mean())
 
 
 _CHECKS = {"kind": Choice(("sum", "max")), "norm": NORM}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise, read_beside
 from ceopt.metrics.proximity import OVER, scaled
 from ceopt.oracle.rows import Floats, read
 from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
@@ -59,7 +59,7 @@ def continuous_diversity(
     4.666666666666667
     """
     OVER.require("continuous_diversity", "over", over)
-    rows, *rest = read("continuous_diversity", space, S=S, **({} if data is None else {"data": data}))
+    rows, *rest = read_beside("continuous_diversity", space, data, S=S)
     if not rows.numeric or len(rows) < 2:
         return _NAN
     (numbers,) = scaled("continuous_diversity", [rows], scale, rest, zero)
@@ -184,7 +184,6 @@ def k_diversity(
     >>> k_diversity([[0, 0], [3, 0], [3, 4]], "l2"), k_diversity([[0, 0]], "l2")
     (4.0, nan)
     """
-    NORM.require("k_diversity", "norm", norm)
     (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
     if len(points) == 1:
         return _NAN

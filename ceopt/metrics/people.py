@@ -1,4 +1,4 @@
-"""The people whose counterfactuals are measured: one person, or many in a cohort or a frame."""
+"""Whose counterfactuals are measured, and what with: run time, the measures of a suite, one person or many."""
 
 from __future__ import annotations
 
@@ -205,24 +205,24 @@ class Measure:
         In the result.
     function
         The function of :mod:`ceopt.metrics` that computes it, with the options that the source takes.
-    better
-        "higher" or "lower".
-    needs
-        Keywords of :func:`ceopt.metrics.suite` that it cannot do without; see :meth:`Evidence.lacks`.
-    source
-        Where it is defined.
     of
         The computation.
+    source
+        Where it is defined.
+    needs
+        Keywords of :func:`ceopt.metrics.suite` that it cannot do without; see :meth:`Evidence.lacks`.
+    better
+        "higher" or "lower".
     when_empty
         The value for a person without a counterfactual.
     """
 
     name: str
     function: str
-    better: Literal["higher", "lower"]
-    needs: tuple[str, ...]
-    source: str
     of: Callable[[Evidence], float]
+    source: str = ""
+    needs: tuple[str, ...] = ()
+    better: Literal["higher", "lower"] = "higher"
     when_empty: float = float("nan")
 
     def by(self, source: str, name: str | None = None) -> Measure:
@@ -241,9 +241,7 @@ class Measure:
 CATEGORICAL_PROXIMITY = Measure(
     name="categorical_proximity",
     function="categorical_proximity",
-    better="higher",
     needs=("factual",),
-    source="",
     of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
 )
 SPARSITY = replace(
@@ -316,7 +314,7 @@ def has_people(table: Any) -> bool:
 
 
 def people(who: str, known: Evidence, seconds: Any) -> Iterator[tuple[Any, Evidence]]:
-    """Give each person's label, and what is known about this person."""
+    """Yield each person's label and evidence."""
     if known.space is not None:
         names: Any = known.space.names
     else:
@@ -407,7 +405,7 @@ def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
 
 
 def _plain(dtype: Any) -> Any:
-    """Return numpy's own dtype for what a cohort has widened, so that a model sees what it was fitted on."""
+    """Return numpy's dtype for one that a cohort has widened, as the model was fitted on it."""
     if str(dtype).lower() in _WIDENED:
         return getattr(dtype, "numpy_dtype", dtype)
     return dtype

@@ -15,7 +15,7 @@ from ceopt.oracle.rows import Floats, whole_people
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted, each_of
 
-__all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "require_count", "ynn"]
+__all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "ynn"]
 
 
 def ynn(
@@ -139,7 +139,6 @@ def knn_distance(
     >>> knn_distance([[0.0], [5.0]], [[1.0], [2.0], [9.0]], k=2).tolist()
     [1.5, 3.5]
     """
-    NORM.require("knn_distance", "norm", norm)
     points, people = embedded(
         "knn_distance", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S
     )
@@ -148,7 +147,7 @@ def knn_distance(
 
 
 def require_count(who: str, k: Any, most: int, rows: str) -> None:
-    """Refuse a count of neighbours that is none, or more than there are."""
+    """Refuse a count of neighbours that is not positive, or more than there are."""
     Whole(1, most, Refusal(f"k from 1 to {most}, with {rows}", "Choose another k.")).require(who, "k", k)
 
 
@@ -208,7 +207,6 @@ def lof(
     """
     from sklearn.neighbors import LocalOutlierFactor
 
-    NORM.require("lof", "norm", norm)
     points, people = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
     require_count("lof", k, len(people) - 1, f"{counted(len(people), 'row')} of data")
     fitted = LocalOutlierFactor(n_neighbors=k, metric=NORMS[norm], novelty=True).fit(people)
@@ -261,7 +259,6 @@ def hull_distance(
     >>> hull_distance([[2, 2]], corners, "linf").round(9).tolist()
     [1.0]
     """
-    NORM.require("hull_distance", "norm", norm)
     points, people = embedded(
         "hull_distance", norm, space=space, scale=scale, zero=zero, corner=1.0, data=data, include_data=True, S=S
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
-from ceopt.metrics.distance import scales_of
+from ceopt.metrics.distance import read_beside, scales_of
 from ceopt.oracle.model import accepted, broken_moves, table_of
 from ceopt.oracle.rows import Floats, TableRows, read
 from ceopt.solvers.checks import Choice
@@ -64,8 +64,8 @@ def sparsity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
     >>> sparsity([1, 2], [[1, 3], [0, 0]])
     0.25
     """
-    home, rows = read("sparsity", space, x=x, S=S)
-    return float(1.0 - differs(home, rows).mean())
+    factual, rows = read("sparsity", space, x=x, S=S)
+    return float(1.0 - differs(factual, rows).mean())
 
 
 def changed_count(x: Any, S: Any, *, space: FeatureSpace | None = None) -> NDArray[np.int64]:
@@ -87,13 +87,13 @@ def changed_count(x: Any, S: Any, *, space: FeatureSpace | None = None) -> NDArr
     >>> changed_count([1, 2], [[1, 3], [0, 0]]).tolist()
     [1, 2]
     """
-    home, rows = read("changed_count", space, x=x, S=S)
-    return np.asarray(differs(home, rows).sum(axis=1))
+    factual, rows = read("changed_count", space, x=x, S=S)
+    return np.asarray(differs(factual, rows).sum(axis=1))
 
 
-def differs(home: TableRows, rows: TableRows) -> NDArray[np.bool_]:
+def differs(factual: TableRows, rows: TableRows) -> NDArray[np.bool_]:
     """Return which columns of each row differ from the one row, numbers first, (n, d)."""
-    return np.hstack([rows.numbers != home.numbers, rows.codes != home.codes])
+    return np.hstack([rows.numbers != factual.numbers, rows.codes != factual.codes])
 
 
 def redundancy(x: Any, S: Any, model: Any, target: Any, *, space: FeatureSpace | None = None) -> NDArray[np.int64]:
@@ -129,18 +129,18 @@ def redundancy(x: Any, S: Any, model: Any, target: Any, *, space: FeatureSpace |
     >>> redundancy([1, 1], [[3, 2], [4, 4]], lambda rows: rows.sum(axis=1) >= 4, True).tolist()
     [1, 2]
     """
-    home, rows = read("redundancy", space, x=x, S=S)
-    changed = differs(home, rows)
+    factual, rows = read("redundancy", space, x=x, S=S)
+    changed = differs(factual, rows)
     start = table_of(x, space)
     table = table_of(S, space)
     frame, one = _named(table, start)
     counts = np.zeros(len(frame), dtype=np.int64)
-    for j, name in enumerate((*home.numeric, *home.categorical)):
+    for j, name in enumerate((*factual.numeric, *factual.categorical)):
         which = np.flatnonzero(changed[:, j])
         if len(which):
-            back = frame.iloc[which].copy()
-            back[name] = _cells(one[name].iloc[0], back[name])
-            asked = back if isinstance(table, pd.DataFrame) else back.to_numpy()
+            undone = frame.iloc[which].copy()
+            undone[name] = _cells(one[name].iloc[0], undone[name])
+            asked = undone if isinstance(table, pd.DataFrame) else undone.to_numpy()
             counts[which] += accepted("redundancy", model, asked, target, space)
     return counts
 
@@ -200,11 +200,11 @@ def immutable_changes(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     [0, 1]
     """
     require_space("immutable_changes", space)
-    home, rows = read("immutable_changes", space, x=x, S=S)
+    factual, rows = read("immutable_changes", space, x=x, S=S)
     is_fixed_number = [not space[name].mutable for name in rows.numeric]
     is_fixed_category = [not space[name].mutable for name in rows.categorical]
-    moved = ~np.isclose(rows.numbers, home.numbers)
-    switched = rows.codes != home.codes
+    moved = ~np.isclose(rows.numbers, factual.numbers)
+    switched = rows.codes != factual.codes
     return np.asarray(moved[:, is_fixed_number].sum(axis=1) + switched[:, is_fixed_category].sum(axis=1))
 
 
@@ -238,8 +238,8 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     [0, 2, 1]
     """
     require_space("broken_rules", space)
-    home, rows = read("broken_rules", space, x=x, S=S)
-    (before,) = _points_of_rows(home)
+    factual, rows = read("broken_rules", space, x=x, S=S)
+    (before,) = _points_of_rows(factual)
     return np.array(
         [len(broken_moves(space, before, point, seen_steps=False)) for point in _points_of_rows(rows)], dtype=np.int64
     )
@@ -309,11 +309,11 @@ def continuous_proximity(
     -7.0
     """
     OVER.require("continuous_proximity", "over", over)
-    home, rows, *rest = _read("continuous_proximity", space, data, x=x, S=S)
+    own, rows, *rest = read_beside("continuous_proximity", space, data, x=x, S=S)
     if not rows.numeric:
         return float("nan")
-    home_numbers, numbers = scaled("continuous_proximity", [home, rows], scale, rest, zero)
-    moves = np.abs(numbers - home_numbers)
+    own_numbers, numbers = scaled("continuous_proximity", [own, rows], scale, rest, zero)
+    moves = np.abs(numbers - own_numbers)
     lengths = moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)
     return float(-lengths.mean())
 
@@ -348,20 +348,16 @@ def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) 
     >>> categorical_proximity({"age": 30, "job": "cook", "owner": False}, S)  # 1 - (1 + 2) / 4
     0.25
     """
-    home, rows = read("categorical_proximity", space, x=x, S=S)
+    factual, rows = read("categorical_proximity", space, x=x, S=S)
     if not rows.categorical:
         return float("nan")
-    return float(1.0 - (rows.codes != home.codes).mean())
+    return float(1.0 - (rows.codes != factual.codes).mean())
 
 
 def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:
     """Return the numbers of tables divided by their scales; ``data`` holds the table of people, if there is one."""
     scales = scales_of(who, tables, scale, data=data[0] if data else None, zero=zero)
     return [rows.numbers / scales for rows in tables]
-
-
-def _read(who: str, space: FeatureSpace | None, data: Any, **given: Any) -> list[TableRows]:
-    return read(who, space, **given, **({} if data is None else {"data": data}))
 
 
 def gower(
@@ -460,9 +456,10 @@ def heom(
 def _parts(  # noqa: PLR0917 - what both take
     who: str, x: Any, S: Any, space: FeatureSpace | None, data: Any, scale: Any, zero: float | None
 ) -> tuple[Floats, Floats]:
-    home, rows, *rest = read(who, space, x=x, S=S, **({} if data is None else {"data": data}))
-    home_numbers, numbers = scaled(who, [home, rows], scale, rest, zero)
-    return np.abs(numbers - home_numbers), (rows.codes != home.codes).astype(np.float64)
+    """Return the scaled moves of the numbers of each row, and which categories differ."""
+    own, rows, *rest = read_beside(who, space, data, x=x, S=S)
+    own_numbers, numbers = scaled(who, [own, rows], scale, rest, zero)
+    return np.abs(numbers - own_numbers), (rows.codes != own.codes).astype(np.float64)
 
 
 def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.DataFrame | None = None) -> Floats:

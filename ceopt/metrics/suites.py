@@ -1,14 +1,10 @@
-"""The metrics of published papers, as they and their code define them.
+"""Suites: the metrics of five published papers, as they and their code define them.
 
-CARLA: Pawelczyk, Bielawski, van den Heuvel, Richter & Kasneci (2021), ``carla/evaluation/catalog``.
+CARLA measures the columns that the model sees: numbers in [0, 1], categories as 0/1 columns. It has one counterfactual
+a person; rows with a missing value are people without one, who count for the success rate only.
 
-Measured on the columns that the model sees: numbers in [0, 1], categories as 0/1 columns. One counterfactual a person;
-rows with a missing value are people without one, who count for the success rate only.
-
-CE-OCL: Maragno, Roeber & Birbil (2022), tables 2, 3 and 5, as ``ce_helpers.py`` computes them.
-
-The paper refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns.
-Tables are rounded to two decimals, this is not. The released code measures values that it has rounded to two decimals.
+CE-OCL refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns. Its
+tables are rounded to two decimals, this is not; the released code measures values that it has rounded before.
 """
 
 from __future__ import annotations
@@ -47,7 +43,7 @@ from ceopt.solvers.checks import Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.tolerances import CARLA_STILL, COPA_JITTER
 
-__all__ = ["SUITES", "suite", "suites"]
+__all__ = ["suite", "suites"]
 
 # ==== CARLA: Pawelczyk, Bielawski, van den Heuvel, Richter & Kasneci (2021), ``carla/evaluation/catalog`` =============
 
@@ -69,8 +65,8 @@ def _mean(known: Evidence, of: Callable[[], NDArray[Any]]) -> float:
 
 def _moved(known: Evidence, length: Callable[[Floats], NDArray[Any]]) -> float:
     def lengths() -> NDArray[Any]:
-        home, points = known.encoded("carla2021", x=known.factual, S=_found(known))
-        return length(points - home)
+        factual, points = known.encoded("carla2021", x=known.factual, S=_found(known))
+        return length(points - factual)
 
     return _mean(known, lengths)
 
@@ -99,8 +95,6 @@ CARLA2021 = (
     Measure(
         name="success_rate",
         function="success_rate",
-        better="higher",
-        needs=(),
         source=f"{_CARLA}/success_rate.py",
         of=lambda e: success_rate(e.S, n=e.n),
         when_empty=0.0,
@@ -130,7 +124,6 @@ CARLA2021 = (
     Measure(
         name="ynn",
         function="ynn(k=neighbours) of encoded columns",
-        better="higher",
         needs=("data", "classes", "target"),
         source=f"{_CARLA}/ynn.py",
         of=_ynn,
@@ -159,7 +152,6 @@ CE_OCL2022 = (
     Measure(
         name="validity",
         function="label_gap",
-        better="higher",
         needs=("factual", "model"),
         source=f"{_CE_OCL}, evaluation",
         of=lambda e: label_gap(e.factual, e.S, e.model, e.target, space=e.space),
@@ -168,7 +160,6 @@ CE_OCL2022 = (
     Measure(
         name="continuous_proximity",
         function="continuous_proximity(scale='none', over='sum')",
-        better="higher",
         needs=("factual",),
         source=f"{_CE_OCL}, prox_score",
         of=lambda e: continuous_proximity(e.factual, e.S, space=e.space, scale="none", over="sum"),
@@ -178,8 +169,6 @@ CE_OCL2022 = (
     Measure(
         name="continuous_diversity",
         function="continuous_diversity(scale='none', over='sum') of values rounded to 4 decimals",
-        better="higher",
-        needs=(),
         source=f"{_CE_OCL}, diversity_score",
         of=_continuous_diversity,
     ),
@@ -193,8 +182,8 @@ _BUI = "Bui et al. 2022"
 
 
 def _proximity(known: Evidence) -> float:
-    home, points = known.encoded("copa2022", x=known.factual, S=known.S)
-    return float(pairwise(home, points, "l2").mean())
+    factual, points = known.encoded("copa2022", x=known.factual, S=known.S)
+    return float(pairwise(factual, points, "l2").mean())
 
 
 def _kernel_diversity(known: Evidence) -> float:
@@ -217,7 +206,6 @@ COPA2022 = (
     Measure(
         name="diversity",
         function="dpp_determinant('l2', jitter=1e-4) of encoded columns",
-        better="higher",
         needs=("range",),
         source=f"{_BUI}, (5); utils.py",
         of=_kernel_diversity,
@@ -225,7 +213,6 @@ COPA2022 = (
     Measure(
         name="empirical_validity",
         function="plan_validity",
-        better="higher",
         needs=("models", "target"),
         source=f"{_BUI}, section 5.2; utils.py, compute_validity",
         of=lambda e: plan_validity(e.S, e.models, e.target, space=e.space),
@@ -233,7 +220,6 @@ COPA2022 = (
     Measure(
         name="current_validity",
         function="plan_validity(models=[model])",
-        better="higher",
         needs=("model", "target"),
         source=f"{_BUI}, table 4",
         of=lambda e: plan_validity(e.S, [e.model], e.target, space=e.space),
@@ -256,7 +242,6 @@ DICE2020 = (
     Measure(
         name="validity",
         function="distinct_validity(n=asked for)",
-        better="higher",
         needs=("model", "target"),
         source=f"{_MOTHILAL}, validity",
         of=lambda e: distinct_validity(e.S, e.model, e.target, n=e.n, space=e.space),
@@ -265,7 +250,6 @@ DICE2020 = (
     Measure(
         name="continuous_proximity",
         function="continuous_proximity(scale='mad', zero=1.0)",
-        better="higher",
         needs=("factual", "mad"),
         source=f"{_MOTHILAL}, proximity",
         of=lambda e: continuous_proximity(e.factual, e.S, **_by_mad(e)),
@@ -275,7 +259,6 @@ DICE2020 = (
     Measure(
         name="continuous_diversity",
         function="continuous_diversity(scale='mad', zero=1.0)",
-        better="higher",
         needs=("mad",),
         source=f"{_MOTHILAL}, diversity",
         of=lambda e: continuous_diversity(e.S, **_by_mad(e)),
@@ -317,8 +300,8 @@ def _measures(norm: Any) -> tuple[Measure, ...]:
         return of
 
     def from_factual(known: Evidence) -> float:
-        home, points = known.encoded("leofante_potyka2024", x=known.factual, S=known.S)
-        return k_distance(home, points, norm)
+        factual, points = known.encoded("leofante_potyka2024", x=known.factual, S=known.S)
+        return k_distance(factual, points, norm)
 
     among = ("range",)
     apart = ("others", "range")
@@ -338,7 +321,6 @@ LEOFANTE_POTYKA2024 = (
     Measure(
         name="validity",
         function="label_change == 1, of S and of others",
-        better="higher",
         needs=("factual", "model"),
         source=f"{_LEOFANTE_POTYKA}, tables 1 and 2; util.py",
         of=_validity,

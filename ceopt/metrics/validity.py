@@ -1,9 +1,7 @@
-"""Validity: whether counterfactuals get the decision. Five definitions go by the name; each has one of its own here.
+"""Validity of counterfactuals and its robustness, as shares that are counted.
 
-Robustness: validity under a model trained anew, under another model as good, or a little off the plan.
-
-These are shares that were counted. Bounds on what a plan's probability of validity can be are no counts, and belong to
-the plans (COPA).
+Five definitions go by the name of validity; each has one of its own here. Robustness is validity under a model trained
+anew, under another as good, or a little off the plan. Bounds on a plan's probability of validity belong to the plans.
 """
 
 from __future__ import annotations
@@ -227,12 +225,12 @@ def multiplicity_validity(x: Any, S: Any, models: Any, *, space: FeatureSpace | 
     [0.25, 0.75]
     """
     read("multiplicity_validity", space, x=x, S=S)
-    told = []
+    changed = []
     for model in _listed("multiplicity_validity", models):
         before = predicted("multiplicity_validity", model, x, space)[0]
         after = predicted("multiplicity_validity", model, alike(S, x), space)
-        told.append(~wanted("multiplicity_validity", after, before))
-    return np.asarray(np.mean(told, axis=0))
+        changed.append(~wanted("multiplicity_validity", after, before))
+    return np.asarray(np.mean(changed, axis=0))
 
 
 def invalidation_rate(

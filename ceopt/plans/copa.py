@@ -429,16 +429,16 @@ def copa_plan(
     seconds = {"search": time.perf_counter() - began}
     if found.plan is None:
         return CopaPlan(status=found.status, reason=found.reason, method=method, timings=seconds)
-    worth = objective_of(terms, found.plan)
+    recomputed = objective_of(terms, found.plan)
     return CopaPlan(
         status=found.status,
         plan=found.plan,
-        objective=worth.objective,
-        proximity=worth.proximity,
-        diversity=worth.diversity,
-        validity=worth.validity,
+        objective=recomputed.objective,
+        proximity=recomputed.proximity,
+        diversity=recomputed.diversity,
+        validity=recomputed.validity,
         certificate="global" if found.status is Status.OPTIMAL else "best_known",
-        bound=None if found.bound is None else min(found.bound, worth.objective),
+        bound=None if found.bound is None else min(found.bound, recomputed.objective),
         reason=" ".join(filter(None, _remarks(search, found))),
         method=method,
         timings=seconds,
@@ -520,9 +520,9 @@ def _solved(search: PlanSearch, method: Method, arguments: dict[str, Any], rando
         result, best = searched(search, best, arguments, top=top, random_state=random_state)
     except OutOfTimeError as error:
         return _FoundPlan(status=Status.FEASIBLE, plan=best, reason=f"The time limit is used up while {error.stage}.")
-    worth = float(terms.value(best))
-    bound = None if result.bound is None else min(result.bound, worth)
-    is_close = bound is not None and worth - bound <= CLOSE * (1.0 + abs(worth))
+    value = float(terms.value(best))
+    bound = None if result.bound is None else min(result.bound, value)
+    is_close = bound is not None and value - bound <= CLOSE * (1.0 + abs(value))
     status = Status.OPTIMAL if result.status is Stop.OPTIMAL and is_close else Status.FEASIBLE
     return _FoundPlan(status=status, plan=best, bound=bound, reason=result.message)
 

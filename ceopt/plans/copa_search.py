@@ -1,4 +1,7 @@
-"""Categories of a plan in place of parts of them: settled one after the other, then changed where that is better."""
+"""Searches for a COPA plan: gradients from many starts, SCIP, cone programs along one number, the published descent.
+
+Each ends in a plan whose groups of one-hot columns are categories, in reach of the margin.
+"""
 
 from __future__ import annotations
 
@@ -97,10 +100,10 @@ def settled(search: PlanSearch, plan: Floats) -> Settled:
     return Settled(plan, lower, upper)
 
 
-def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend) -> Settled:
+def exchanged(search: PlanSearch, first: Settled, objective: float, descend: Descend) -> Settled:
     """Return the best plan over all combinations of categories, or over exchanges of one for another while they help.
 
-    All are tried where they are few. ``worth`` is the objective of the first plan. The deadline ends it with the best
+    All are tried where they are few. ``objective`` is that of the first plan. The deadline ends it with the best
     so far.
     """
     if seconds_left() <= 0.0:
@@ -109,14 +112,14 @@ def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend
     rows = _rows(search, choices)
     if rows is not None:
         combinations = np.array(list(combinations_with_replacement(range(len(rows)), search.n)))
-        return _best(search, first, worth, descend, rows[combinations], most=_ALL)[0]
+        return _best(search, first, objective, descend, rows[combinations], most=_ALL)[0]
     best = first
     for _ in range(_ROUNDS):
         values = np.array(list(_one_exchange(best, choices)))
-        best, now = _best(search, best, worth, descend, values, most=_DESCENDED)
-        if now >= worth - EXCHANGE_GAIN * (1.0 + abs(worth)):
+        best, now = _best(search, best, objective, descend, values, most=_DESCENDED)
+        if now >= objective - EXCHANGE_GAIN * (1.0 + abs(objective)):
             break
-        worth = now
+        objective = now
         if seconds_left() <= 0.0:
             break
     return best
@@ -159,7 +162,7 @@ def _one_exchange(best: Settled, choices: list[tuple[list[int], Floats]]) -> Ite
 
 
 def _best(
-    search: PlanSearch, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
+    search: PlanSearch, best: Settled, objective: float, descend: Descend, values: Any, *, most: int
 ) -> tuple[Settled, float]:
     """Return the best of a plan and of those with other categories, shape (S, J, d), and its objective."""
     terms = search.terms
@@ -173,7 +176,7 @@ def _best(
         lower = lower[may]
         upper = upper[may]
     if not len(lower):
-        return best, worth
+        return best, objective
     plans = search.onto(np.repeat(best.plan[None], len(lower), axis=0), lower, upper)
     if terms.feature_map is not None:
         most = _MAPPED
@@ -184,9 +187,9 @@ def _best(
         plans, objectives = descend(plans, lower, upper, steps)
         order = objectives.argsort(kind="stable")[:kept]
         plans, lower, upper, objectives = plans[order], lower[order], upper[order], objectives[order]
-    if objectives[0] < worth:
+    if objectives[0] < objective:
         return Settled(plans[0], lower[0], upper[0]), float(objectives[0])
-    return best, worth
+    return best, objective
 
 
 # ==== Refinements of a COPA plan ======================================================================================
@@ -228,8 +231,8 @@ def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> 
         checkpoint("improving the plan")
         x = whole(v)
         tail = [-weight] if has_ratio else []
-        worth = float(rest.value(x)) - (weight * float(v[-1]) if has_ratio else 0.0)
-        return worth, np.concatenate([rest.slope(x).ravel()[free], tail])
+        value = float(rest.value(x)) - (weight * float(v[-1]) if has_ratio else 0.0)
+        return value, np.concatenate([rest.slope(x).ravel()[free], tail])
 
     def valid(v: Floats) -> Floats:
         x = whole(v)
@@ -453,7 +456,7 @@ def _improved(search: PlanSearch, best: Floats, unit: float) -> Floats | None:
 
 
 def _best_apart(values: Floats) -> list[int]:
-    """Return the few best of some plans by their objectives, leaving out what is as good as the one before it."""
+    """Return the places of the few best objectives, without those equal to the one before."""
     order: list[int] = []
     for place in values.argsort(kind="stable").tolist():
         value = values[place]
@@ -499,7 +502,7 @@ _MOST_NODES: Final = 200  # cone programs of the bound
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GlobalOptimum:
-    """The best counterfactual, shape (d,), None without one; what is proved of its objective; why it ended."""
+    """The best counterfactual, shape (d,), or None; a lower bound of its objective; why the search ended."""
 
     point: Floats | None
     bound: float
@@ -638,7 +641,7 @@ class _AngleSearch:
         return self.weight * self.top * math.cos(angle)
 
     def distance_at(self, angle: float) -> float:
-        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is found.
+        """Return the distance at an angle, infinite where no counterfactual has this value, and keep it.
 
         Raises
         ------

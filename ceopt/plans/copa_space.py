@@ -1,4 +1,4 @@
-"""The three terms of the COPA problem and their slopes, for many plans at once."""
+"""Where a COPA plan is searched: its terms with their slopes, and the projection onto region and margin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ceopt.formulations.programs.parts import Distance, Floats, Region
 from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import MARGIN_MISSED, PROJECTION_ROUNDING, STILL_SCORE
 
-__all__ = ["FeatureMap", "PlanSearch", "Terms", "project", "reach_of"]
+__all__ = ["FeatureMap", "PlanSearch", "Terms", "reach_of"]
 
 # ==== The three terms of the COPA problem and their slopes, for many plans at once ====================================
 
@@ -70,11 +70,11 @@ class Terms:
             return slopes
         rows = plans.reshape(-1, plans.shape[-1])
         along = slopes.reshape(-1, slopes.shape[-1])
-        back = []
+        pulled = []
         for row, slope in zip(rows, along, strict=True):
             checkpoint("asking the feature map")
-            back.append(np.asarray(self.feature_map[1](row)).T @ slope)
-        return np.array(back, dtype=np.float64).reshape(plans.shape)
+            pulled.append(np.asarray(self.feature_map[1](row)).T @ slope)
+        return np.array(pulled, dtype=np.float64).reshape(plans.shape)
 
     # -- the terms -----------------------------------------------------------------------------------------------------
     def proximity(self, plans: Floats) -> Floats:
@@ -82,7 +82,7 @@ class Terms:
         return np.asarray(self.distance.of(plans - self.factual).mean(axis=-1))
 
     def ratios(self, plans: Floats) -> Floats:
-        """Return the validity value of each counterfactual alone, shape (..., J): infinite without variance."""
+        """Return the validity value of each single counterfactual, shape (..., J): infinite without variance."""
         return self._ratios(self.features(plans))[0]
 
     def kernel(self, plans: Floats) -> Floats:

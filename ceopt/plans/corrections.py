@@ -1,11 +1,10 @@
-r"""Corrections of a plan: the nearest one that meets a requirement.
+r"""Corrections of a plan: to a requirement at the mean, by Mahalanobis distance, and exactly for one counterfactual.
 
-The point of a ball whose lower bound on validity is greatest, exactly and without a solver.
-
-Let :math:`m = \hat\mu^\top x`, :math:`s = \sqrt{x^\top \hat\Sigma x}`, :math:`n = \lVert x \rVert`. The lower bound of
-the one counterfactual x is :math:`\kappa^2 / (1 + \kappa^2)`, where :math:`m = \kappa s + \rho \sqrt{1 + \kappa^2}\, n`
-(``ceopt/plans/validity.py``), so the greatest bound is the greatest :math:`\kappa`. With
-:math:`\rho = 0` that is m / s.
+The exact improvement is the point of a ball whose lower bound on validity is greatest, found without a solver. Let
+:math:`m = \hat\mu^\top x`, :math:`s = \sqrt{x^\top \hat\Sigma x}`, :math:`n = \lVert x \rVert`. The lower bound of the
+one counterfactual x is :math:`\kappa^2 / (1 + \kappa^2)`, where :math:`m = \kappa s + \rho \sqrt{1 + \kappa^2}\, n`
+(``ceopt/plans/validity.py``), so the greatest bound is the greatest :math:`\kappa`. With :math:`\rho = 0` that is m /
+s.
 
 1. The greatest m / s. For a > 0 let x(a) be the maximiser of :math:`m - a s^2 / 2` over the ball, a concave quadratic
    whose multiplier is the root of the secular equation. As a grows, s falls along the concave frontier m(s), whose
@@ -230,7 +229,7 @@ class BestInReach:
         return level.best([start, *kink, top])
 
     def _flat(self, ball: _Ball) -> _Ball | None:
-        """Return the points of the ball with a spread of 0, a ball again; None if there are none but 0."""
+        """Return the ball of the points with a spread of 0; None if it is empty or 0."""
         factor = self.level.factor
         missing = -(self.level.factor.T @ ball.centre)
         rank = int((self.roots > SOLVED_RESIDUAL * self.roots.max(initial=0.0)).sum())
@@ -720,7 +719,7 @@ class _PointSearch:
     solver: str
 
     def best(self, x: Floats) -> tuple[Floats | None, Status, str]:
-        """Return the point, the status, and why there is none."""
+        """Return the point or None, the status, and a reason."""
         found = self.ball.best(x, self.reach)
         if found is None:
             return None, Status.INFEASIBLE, f"no point within {digits(self.reach)} has a positive score at the mean."

@@ -1,4 +1,4 @@
-"""Mean and covariance of uncertain parameters."""
+"""Mean and covariance of uncertain parameters: by retraining, from a local model, and how far two pairs are apart."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _coefficients(model: Any) -> Floats:
 
 
 def _parameters(model: Any, rows: Any) -> Floats:
-    """Return the parameters of a fitted model, or refuse it if they are not what it decides by."""
+    """Return the parameters of a fitted model, or refuse it if its scores are not theirs."""
     name = type(model).__name__
     then = "Give a classifier with coef_ and intercept_; for any other local_moments fits a local linear model."
     if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
@@ -244,7 +244,7 @@ def gelbrich_distance(mean_a: ArrayLike, covariance_a: ArrayLike, mean_b: ArrayL
 
 
 def _square(factor: Floats) -> Floats:
-    """Return a factor with columns of 0 behind, so that it is square; what is 0 up to rounding then is 0."""
+    """Return a factor made square by columns of 0."""
     d, r = factor.shape
     return np.hstack([factor, np.zeros((d, d - r))])
 

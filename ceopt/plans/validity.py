@@ -1,23 +1,20 @@
-r"""Bounds on the probability that a plan is valid.
+r"""Bounds on the probability that a plan is valid: which case needs which program, and what distribution attains them.
 
-The upper bound on validity where mean and covariance are known: how near the plan's cone comes to the mean.
+**Known moments.** The upper bound is how near the plan's cone comes to the mean,
 
 .. math:: U = \frac{1}{1 + \min \{ \lVert z \rVert^2 : X (\hat\mu + F z) \ge 0 \}}, \qquad \hat\Sigma = F F^\top,
 
 and 0 where there is no such z: the probability of a convex set is greatest with one atom at its point nearest to the
 mean, in standard deviations (Vandenberghe, Boyd & Comanor 2007, for a convex set; Marshall & Olkin 1960).
 
-The exact reduction of plan and moments to as many parameters as the plan has independent rows.
-
-The events depend on the parameters only through their projection on the span of the counterfactuals, and the image of
-a Gelbrich ball under a projection is the ball of the same radius around the projected moments. So both bounds are those
-of the projected plan and moments, whose size depends on the plan alone.
+**Reduction.** Plan and moments have as many parameters as the plan has independent rows: the events depend on the
+parameters only through their projection on the span of the counterfactuals, and the image of a Gelbrich ball under a
+projection is the ball of the same radius around the projected moments. So both bounds are those of the projected plan
+and moments, whose size depends on the plan alone.
 
 For the ball: a projection contracts the Gelbrich distance, and :func:`lifted` attains every point of the image.
 
-The two validity bounds: which cases need no solver, and what attains them.
-
-The bounds of one counterfactual are in closed form for every radius. With :math:`m = x^\top \hat\mu`,
+**One counterfactual.** Its bounds are in closed form for every radius. With :math:`m = x^\top \hat\mu`,
 :math:`s = \sqrt{x^\top \hat\Sigma x}`, :math:`r = \rho \lVert x \rVert` and :math:`R^2 = m^2 + s^2`, mean and standard
 deviation of the score range over the half disc of radius r around (m, s). The worst of them is where a line through 0
 touches it:
@@ -26,11 +23,8 @@ touches it:
     L = \Big( \frac{m \sqrt{R^2 - r^2} - s r}{R^2} \Big)^2 \text{ if } m > r, \text{ else } 0; \qquad
     U = \Big( \frac{s \sqrt{R^2 - r^2} + |m| r}{R^2} \Big)^2 \text{ if } m < -r, \text{ else } 1.
 
-Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``.
-
-The forms of the validity bounds: which program answers for which, and how its answer is read.
-
-``how`` is what :func:`ceopt.solvers.solve` is asked beside the program.
+Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``. All others are
+answered by a form of the program, for which ``how`` is what :func:`ceopt.solvers.solve` is asked beside it.
 """
 
 from __future__ import annotations
@@ -43,7 +37,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
@@ -90,12 +83,8 @@ __all__ = [
     "ValidityBounds",
     "directions",
     "extremal_distribution",
-    "lifted",
-    "lower_bound",
     "lower_bound_of_one",
     "plot_validity",
-    "reduced",
-    "upper_bound_of_one",
     "validity_bounds",
 ]
 
@@ -274,6 +263,13 @@ def of_parts(reduction: Reduction, masses: Floats, means: Floats, second: Any) -
     return Attained(reduction, masses, means, Moments(mean, square_of(second, len(mean)) - np.outer(mean, mean)))
 
 
+def of_model(reduction: Reduction, model: Any) -> Attained:
+    """Return the distribution of a solved program whose Vars ``weight``, ``z`` and ``M`` are its parts and moment."""
+    masses = numbers_of(model.weight)
+    means = numbers_of(model.z).reshape(len(masses), -1)
+    return of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M)
+
+
 def of_coupling(reduction: Reduction, masses: Floats, u: Floats, v: Floats) -> Attained:
     r"""Return the distribution of a coupled program, :math:`\theta = \hat\mu + F \zeta + \rho \eta`.
 
@@ -285,13 +281,13 @@ def of_coupling(reduction: Reduction, masses: Floats, u: Floats, v: Floats) -> A
     centre = reduction.moments
     factor = reduction.moments.factor
     radius = reduction.radius
-    there = masses > FAINT
-    shift = radius * v[there] / masses[there, None]
+    kept = masses > FAINT
+    shift = radius * v[kept] / masses[kept, None]
     moved = np.zeros(v.shape)
-    moved[there] = masses[there, None] * shift
+    moved[kept] = masses[kept, None] * shift
     total = moved.sum(axis=0)
-    cross = factor @ u[there].T @ shift
-    covariance = centre.covariance + cross + cross.T + moved[there].T @ shift - np.outer(total, total)
+    cross = factor @ u[kept].T @ shift
+    covariance = centre.covariance + cross + cross.T + moved[kept].T @ shift - np.outer(total, total)
     means = np.outer(masses, centre.mean) + u @ factor.T + moved
     return Attained(reduction, masses, means, Moments(centre.mean + total, covariance))
 
@@ -379,10 +375,6 @@ class SolvedForm:
     status: Status = Status.OPTIMAL
     reason: str = ""
     attained: Attained | None = None
-
-    def attained_by(self, attained: Attained | None) -> SolvedForm:
-        """Return the same with what attains it."""
-        return replace(self, attained=attained)
 
 
 #: Answers for rows, moments and radius.
@@ -486,57 +478,58 @@ _STEPS: Final = 50
 def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan."""
     reduction = reduced(rows, given, radius)
-    model, result = _solved(validity_lower_coupled, reduction, how)
-    answer = _proved(result, is_lower=True)
-    if not result.solutions:
-        return answer
-    masses, (n, d) = numbers_of(model.weight), reduction.rows.shape
-    moved = np.zeros((n + 1, d))
-    if reduction.radius:
-        moved[1:] = numbers_of(model.v).reshape(n, d)
-    return answer.attained_by(of_coupling(reduction, masses, numbers_of(model.u).reshape(n + 1, -1), moved))
+    n, d = reduction.rows.shape
+
+    def attained(model: Any) -> Attained:
+        moved = np.zeros((n + 1, d))
+        if reduction.radius:
+            moved[1:] = numbers_of(model.v).reshape(n, d)
+        return of_coupling(reduction, numbers_of(model.weight), numbers_of(model.u).reshape(n + 1, -1), moved)
+
+    return _answer(validity_lower_coupled, reduction, how, attained)
 
 
 def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the arrow form in all dimensions."""
-    return _by_parts(validity_lower_arrow, _whole(rows, given, radius), how)
+    reduction = _whole(rows, given, radius)
+    return _answer(validity_lower_arrow, reduction, how, lambda model: of_model(reduction, model))
 
 
 def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
-    """Solve the theorem's form, whose rest is what its parts leave."""
+    """Solve the theorem's form, whose rest is the mass outside its parts."""
     reduction = _whole(rows, given, radius)
-    model, result = _solved(validity_lower, reduction, how)
-    answer = _proved(result, is_lower=True)
-    if not result.solutions:
-        return answer
-    masses = numbers_of(model.weight)
-    means = numbers_of(model.z).reshape(len(masses), -1)
-    whole = np.zeros(means.shape[1]) if reduction.radius == 0.0 else numbers_of(model.mean)
-    masses = np.append(1.0 - masses.sum(), masses)
-    means = np.vstack([whole - means.sum(axis=0), means])
-    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
+
+    def attained(model: Any) -> Attained:
+        masses = numbers_of(model.weight)
+        means = numbers_of(model.z).reshape(len(masses), -1)
+        whole = np.zeros(means.shape[1]) if reduction.radius == 0.0 else numbers_of(model.mean)
+        masses = np.append(1.0 - masses.sum(), masses)
+        means = np.vstack([whole - means.sum(axis=0), means])
+        return of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M)
+
+    return _answer(validity_lower, reduction, how, attained)
 
 
 def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the dual; what attains the bound is that of the default form, as the dual holds no distribution."""
-    _, result = _solved(validity_lower_dual, _whole(rows, given, radius), how)
-    return _proved(result, is_lower=True).attained_by(lower_auto(rows, given, radius).attained)
+    answer = _answer(validity_lower_dual, _whole(rows, given, radius), how)
+    return replace(answer, attained=lower_auto(rows, given, radius).attained)
 
 
 def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the form without cones."""
     reduction = _whole(rows, given, radius)
-    model, result = _solved(validity_lower_nonlinear, reduction, how)
-    answer = _proved(result, is_lower=True, branches=True)
-    if not result.solutions:
-        return answer
-    roots = numbers_of(model.s)
-    atoms = numbers_of(model.w).reshape(len(roots), -1)
-    found = of_parts(reduction, roots**2, roots[:, None] * atoms, None)
-    if reduction.radius:
+
+    def attained(model: Any) -> Attained:
+        roots = numbers_of(model.s)
+        atoms = numbers_of(model.w).reshape(len(roots), -1)
+        parts = of_parts(reduction, roots**2, roots[:, None] * atoms, None)
+        if not reduction.radius:
+            return parts
         factor = numbers_of(model.G).reshape(len(rows[0]), -1)
-        found = Attained(reduction, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
-    return answer.attained_by(found)
+        return replace(parts, moments=Moments(numbers_of(model.mean), factor @ factor.T))
+
+    return _answer(validity_lower_nonlinear, reduction, how, attained, branches=True)
 
 
 def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -548,25 +541,25 @@ def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solve
         mean = reduction.moments.mean
         found = Attained(reduction, np.array([1.0 - value, value]), np.array([mean - atom, atom]), reduction.moments)
         return SolvedForm(value, attained=found)
-    model, result = _solved(validity_upper_coupled, reduction, how)
-    answer = _proved(result, is_lower=False)
-    if not result.solutions:
-        return answer
-    u = numbers_of(model.u)
-    none = np.zeros(len(reduction.basis))
-    moved = np.vstack([none, numbers_of(model.v) if reduction.radius else none])
-    return answer.attained_by(of_coupling(reduction, numbers_of(model.weight), np.vstack([-u, u]), moved))
+
+    def attained(model: Any) -> Attained:
+        u = numbers_of(model.u)
+        none = np.zeros(len(reduction.basis))
+        moved = np.vstack([none, numbers_of(model.v) if reduction.radius else none])
+        return of_coupling(reduction, numbers_of(model.weight), np.vstack([-u, u]), moved)
+
+    return _answer(validity_upper_coupled, reduction, how, attained, is_lower=False)
 
 
 def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the moment form in all dimensions."""
-    return _by_parts(validity_upper_moment, _whole(rows, given, radius), how)
+    reduction = _whole(rows, given, radius)
+    return _answer(validity_upper_moment, reduction, how, lambda model: of_model(reduction, model), is_lower=False)
 
 
 def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form."""
-    _, result = _solved(validity_upper, _whole(rows, given, radius), how)
-    return _proved(result, is_lower=False)
+    return _answer(validity_upper, _whole(rows, given, radius), how, is_lower=False)
 
 
 def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -617,22 +610,21 @@ def _solved(program: Any, reduction: Reduction, how: dict[str, Any], **options: 
     return model, solve(model, **how)
 
 
-def _by_parts(program: Any, reduction: Reduction, how: dict[str, Any]) -> SolvedForm:
-    """Solve a program whose Vars are the parts of a distribution."""
-    model, result = _solved(program, reduction, how)
-    answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
-    if not result.solutions:
-        return answer
-    masses = numbers_of(model.weight)
-    means = numbers_of(model.z).reshape(len(masses), -1)
-    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
-
-
-def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> SolvedForm:
+def _answer(
+    program: Any,
+    reduction: Reduction,
+    how: dict[str, Any],
+    attained: Callable[[Any], Attained] | None = None,
+    *,
+    is_lower: bool = True,
+    branches: bool = False,
+) -> SolvedForm:
     """Return a bound that holds: the optimum, or else what branch and bound proved, or else 0 or 1.
 
-    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold.
+    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold. ``attained``
+    reads the distribution that attains the bound off the solved model.
     """
+    model, result = _solved(program, reduction, how)
     value = result.objective
     reason = ""
     if result.status is not Status.OPTIMAL:
@@ -641,7 +633,10 @@ def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> Solved
         reason = f"{result.message} The bound is {kind}.".strip()
     if value is None:
         value = 0.0 if is_lower else 1.0
-    return SolvedForm(min(max(float(value), 0.0), 1.0), result.status, reason)
+    distribution = None
+    if attained is not None and result.solutions:
+        distribution = attained(model)
+    return SolvedForm(min(max(float(value), 0.0), 1.0), result.status, reason, distribution)
 
 
 # ==== Bounds on the probability that a plan is valid for uncertain parameters, over all distributions =================
@@ -947,7 +942,7 @@ def extremal_distribution(
 
 
 def _atoms(attained: Attained, whole: Moments) -> tuple[Floats, Floats]:
-    """Return the atoms of all parameters: those of the projection, and elsewhere what it predicts."""
+    """Return the atoms of all parameters: the projection's, extended by linear prediction."""
     reduction = attained.reduction
     kept = np.flatnonzero(attained.masses[1:] > FAINT) + 1
     weights = attained.masses[kept]

@@ -100,7 +100,7 @@ class BlackBoxQuestion:
         return self.surrogate.sampler or BoundarySampler(random_state=self.settings.random_state)
 
     def boxed(self, rows: pd.DataFrame) -> BlackBox:
-        """Return the model as a black box that is given frames like some rows, and counts what it is asked."""
+        """Return the model as a black box over frames like the given rows, counting its queries."""
         from ceopt.oracle.black_box import BlackBox
 
         return BlackBox(

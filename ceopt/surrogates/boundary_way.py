@@ -61,7 +61,7 @@ class BoundaryWay:
         return self.prepared.settings.cost.value(space, self._named(self.factual), self._named(point))
 
     def keeps_rules(self, point: Floats) -> bool:
-        """Tell whether a point (d,) keeps the rules of the space and of the user."""
+        """Return whether a point (d,) keeps the rules of the space and of the user."""
         checkpoint("checking the rules")
         settings = self.prepared.settings
         return not broken_rules(settings.rules, self.prepared.space, self._named(self.factual), self._named(point))
@@ -95,16 +95,16 @@ class BoundaryWay:
         """
         best = point.copy()
         for column in self._dearest_first(point):
-            back = best.copy()
-            back[column] = self.factual[column]
-            if self._is_good(back, best):
-                best = back
+            trial = best.copy()
+            trial[column] = self.factual[column]
+            if self._is_good(trial, best):
+                best = trial
                 continue
             best = self._halved(best, column)
         return best
 
     def led(self, good: Floats, refused: Floats) -> Floats | None:
-        """Return the cheapest good point on the way from a good one to a refused one; None where none is cheaper."""
+        """Return the cheapest good point between a good and a refused one; None if no point is cheaper."""
         limit = self.cost(good) * (1.0 - _PROGRESS)
         way = np.unique(self.columns.between(good, refused, np.arange(1, _LINE + 1) / _LINE), axis=0)
         priced = [(self.cost(point), point) for point in way]
@@ -137,14 +137,14 @@ class BoundaryWay:
 
     def _dearest_first(self, point: Floats) -> list[int]:
         def saved(column: int) -> float:
-            back = point.copy()
-            back[column] = self.factual[column]
-            return self.cost(back)
+            trial = point.copy()
+            trial[column] = self.factual[column]
+            return self.cost(trial)
 
         return sorted(np.flatnonzero(point != self.factual).tolist(), key=saved)
 
     def _is_good(self, point: Floats, before: Floats) -> bool:
-        """Tell whether a point is no dearer, legal and favourable; not so where the time is over before it is known."""
+        """Return whether a point is no dearer, legal and favourable; False where the time ends before."""
         if self.cost(point) > self.cost(before):
             return False
         try:
@@ -155,16 +155,16 @@ class BoundaryWay:
     def _ends(self) -> Floats:
         """Return the nearest favourable rows of data, put where the person may go, that keep every rule."""
         space = self.prepared.space
-        home = self._named(self.factual)
+        person = self._named(self.factual)
         points = self.rows.coordinates[self.rows.favourable].copy()
-        reach = reach_of(space, home)
+        reach = reach_of(space, person)
         for j, name in enumerate(space.names):
             part = reach[name]
             if isinstance(part, Interval):
                 points[:, j] = on_grid(points[:, j], part)
             else:
                 points[~np.isin(points[:, j], part.ranks), j] = self.factual[j]
-        points = mended_points(self.prepared.settings.rules, space, home, points)
+        points = mended_points(self.prepared.settings.rules, space, person, points)
         points = np.unique(points, axis=0)
         away = np.abs(self.columns.encoded(points) - self.columns.encoded(self.factual[None])).sum(axis=1)
         nearest = points[np.argsort(away, kind="stable")]

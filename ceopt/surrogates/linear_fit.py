@@ -74,7 +74,7 @@ class LinearFit:
 
 
 def has_radius(surrogate: Any) -> bool:
-    """Tell whether a surrogate has an ambiguity whose radius can be grown."""
+    """Return whether a surrogate has an ambiguity whose radius can be grown."""
     return isinstance(surrogate, MinimaxProbabilityMachine) and surrogate.divergence != "nominal"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from ceopt.base.results import Readable, frozen
@@ -24,6 +24,7 @@ from ceopt.solvers import solve
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Real, check_arguments
 from ceopt.status import Status
 from ceopt.surrogates.rivals import Scored, descend_roar, descend_wachter, least_penalty
+from ceopt.surrogates.scaled_columns import Floats
 from ceopt.tolerances import DOUBLE_ROOT
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["ProjectedPoint", "RoarRecourse", "WachterRecourse", "project", "project_l1", "roar", "wachter"]
 
 # ==== The nearest point that a linear surrogate favours, in closed form, or by a program where it is to be robust =====
-
-Floats = NDArray[np.float64]
 
 #: How often a point that is short of its score is asked for anew: for twice what it lacked, which mostly does, then for
 #: so many times more, as what a solver's tolerance leaves may be the same again.
@@ -147,19 +146,14 @@ def project(
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=status)
     if point is not None and question.score(point) - ball.loss(point) >= least:
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=Status.OPTIMAL)
-    statuses: list[Status] = []
 
-    def at(asked: float) -> Floats | None:
-        model = programs.robust_projection(
+    def program(asked: float) -> pyo.ConcreteModel:
+        return programs.robust_projection(
             factual, coef, intercept, cost=cost, scale=scale, lower=lower, upper=upper, radius=radius, norm=norm,
             perturb_intercept=perturb_intercept, margin=asked,
         )  # fmt: skip
-        found, status = solved_point(model, solver)
-        statuses.append(status)
-        return found
 
-    robust = kept(question, at, lambda x: question.score(x) - ball.loss(x), least)
-    status = statuses[0]
+    robust, status = kept_of(question, program, lambda x: question.score(x) - ball.loss(x), least, solver)
     price = np.inf if robust is None else question.charge(robust)
     return ProjectedPoint(point=robust, cost=price, nominal_cost=nominal, status=status)
 
@@ -219,7 +213,7 @@ def kept(
         point = point_at(least + room)
         if point is None:
             break
-        point = np.clip(point, question.lower, question.upper)
+        point = question.within(point)
         if first is None:
             first = point
         short = least - score(point)
@@ -229,8 +223,26 @@ def kept(
     return first
 
 
+def kept_of(
+    question: LinearQuestion,
+    program_at: Callable[[float], pyo.ConcreteModel],
+    score: Callable[[Floats], float],
+    least: float,
+    solver: str,
+) -> tuple[Floats | None, Status]:
+    """Return :func:`kept` of the optima of programs, and how the first of them ended."""
+    statuses: list[Status] = []
+
+    def point_at(asked: float) -> Floats | None:
+        point, status = solved_point(program_at(asked), solver)
+        statuses.append(status)
+        return point
+
+    return kept(question, point_at, score, least), statuses[0]
+
+
 def nearest(question: LinearQuestion, margin: float) -> Floats | None:
-    """Return the nearest point within the bounds whose score is at least ``margin``; None where there is none."""
+    """Return the nearest point within the bounds whose score is at least ``margin``; None if no point is."""
     low = question.lower - question.factual
     high = question.upper - question.factual
     forced = np.clip(0.0, low, high)
@@ -248,8 +260,7 @@ def nearest(question: LinearQuestion, margin: float) -> Floats | None:
     else:
         moves = _together(question, forced, rooms, short)
     moved = forced + np.sign(question.coef) * moves
-    reached = np.clip(question.factual + moved, question.lower, question.upper)
-    return np.asarray(reached)
+    return question.within(question.factual + moved)
 
 
 def rooms_of(question: LinearQuestion, start: Floats, direction: float) -> Floats:
@@ -264,8 +275,7 @@ def shifted(question: LinearQuestion, start: Floats, shift: float) -> Floats:
     direction = float(np.sign(shift))
     rooms = rooms_of(question, start, direction)
     moves = _one_by_one(np.abs(question.coef), question.scale, rooms, abs(shift))
-    point = start + direction * np.sign(question.coef) * moves
-    return np.asarray(np.clip(point, question.lower, question.upper))
+    return question.within(start + direction * np.sign(question.coef) * moves)
 
 
 def _one_by_one(slopes: Floats, scale: Floats, rooms: Floats, short: float) -> Floats:
@@ -350,7 +360,7 @@ class RoarRecourse(Readable):
         or none was met.
     """
 
-    point: NDArray[np.float64] | None
+    point: Floats | None
     cost: float
     objective: float
     robust_score: float
@@ -431,9 +441,7 @@ def roar(
     who = "roar"
     question = require_question(who, factual, coef, intercept, lower=lower, upper=upper)
     ball = require_ball(who, radius=radius, norm=norm, perturb_intercept=perturb_intercept)
-    checked = check_arguments(
-        who, _ROAR_CHECKS, {"mode": mode, "loss": loss, "method": method, "weight": weight, "margin": margin}
-    )
+    checked = check_arguments(who, _ROAR_CHECKS, locals())
     price = float(checked["weight"])
     least = float(checked["margin"])
     if method == "gradient":
@@ -460,14 +468,14 @@ def roar(
 def _result(
     question: LinearQuestion,
     ball: ParameterBall,
-    point: NDArray[np.float64],
+    point: Floats,
     status: Status,
     *,
     mode: str,
     loss: str,
     weight: float,
 ) -> RoarRecourse:
-    """Return a point with what it costs and what it scores at worst, computed anew."""
+    """Return a point with its cost and worst-case score, recomputed in plain numbers."""
     score = question.score(point) - ball.loss(point)
     cost = question.charge(point)
     objective = cost
@@ -508,7 +516,7 @@ class WachterRecourse(Readable):
         the target, or the gradient met none.
     """
 
-    point: NDArray[np.float64] | None
+    point: Floats | None
     cost: float
     score: float
     objective: float
@@ -594,9 +602,7 @@ def wachter(
     [0.0, 1.5]
     """
     who = "wachter"
-    checked = check_arguments(
-        who, _WACHTER_CHECKS, {"weight": weight, "target": target, "mode": mode, "method": method, "level": level}
-    )
+    checked = check_arguments(who, _WACHTER_CHECKS, locals())
     price = float(checked["weight"])
     wanted = float(checked["target"])
     network: ReluNetwork | None = None
@@ -609,34 +615,19 @@ def wachter(
     question = require_question(who, factual, weights, intercept, scale=scale, lower=lower, upper=upper)
     scored = Scored.of(question, network)
     status = Status.OPTIMAL
-    point: NDArray[np.float64] | None
+    point: Floats | None
     if method == "gradient":
         point = descend_wachter(question, scored, weight=price, target=wanted, level=float(checked["level"]))
         status = Status.INFEASIBLE if point is None else Status.FEASIBLE
     elif network is not None and mode == "hard":
-        statuses: list[Status] = []
 
-        def at(asked: float) -> NDArray[np.float64] | None:
-            model = programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
-            found, status = solved_point(model, solver)
-            statuses.append(status)
-            return found
+        def program(asked: float) -> pyo.ConcreteModel:
+            return programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
 
-        point = kept(question, at, scored.value, wanted)
-        status = statuses[0]
+        point, status = kept_of(question, program, scored.value, wanted, solver)
     elif network is not None:
-        found = least_penalty(
-            question.factual,
-            network,
-            weight=price,
-            target=wanted,
-            scale=question.scale,
-            lower=question.lower,
-            upper=question.upper,
-            solver=solver,
-        )
-        point = found.point
-        status = Status.OPTIMAL if found.is_proved else Status.FEASIBLE
+        point, is_proved = least_penalty(question, network, weight=price, target=wanted, solver=solver)
+        status = Status.OPTIMAL if is_proved else Status.FEASIBLE
     elif mode == "hard":
         point = kept(question, lambda asked: nearest(question, asked), question.score, wanted)
         status = Status.INFEASIBLE if point is None else Status.OPTIMAL
@@ -652,15 +643,15 @@ def wachter(
     return WachterRecourse(point=point, cost=cost, score=score, objective=objective, status=status)
 
 
-def _least_penalty(question: LinearQuestion, weight: float, target: float) -> NDArray[np.float64]:
+def _least_penalty(question: LinearQuestion, weight: float, target: float) -> Floats:
     """Return the global optimum of the penalty form: the best of no move, bounds reached and stationary scores."""
-    home = np.clip(question.factual, question.lower, question.upper)
-    score = question.score(home)
-    best = home
-    least = weight * _miss(score, target) ** 2 + question.charge(home)
+    start = question.within(question.factual)
+    score = question.score(start)
+    best = start
+    least = weight * _miss(score, target) ** 2 + question.charge(start)
     for direction in (1.0, -1.0):
-        for shift in _candidates(question, home, direction, weight=weight, target=target):
-            point = shifted(question, home, direction * shift)
+        for shift in _candidates(question, start, direction, weight=weight, target=target):
+            point = shifted(question, start, direction * shift)
             penalty = weight * _miss(question.score(point), target) ** 2 + question.charge(point)
             if penalty < least:
                 best = point
@@ -669,15 +660,15 @@ def _least_penalty(question: LinearQuestion, weight: float, target: float) -> ND
 
 
 def _candidates(
-    question: LinearQuestion, home: NDArray[np.float64], direction: float, *, weight: float, target: float
+    question: LinearQuestion, start: Floats, direction: float, *, weight: float, target: float
 ) -> list[float]:
     """Return how far the score may be moved one way at an optimum: to the end of a column's room, or stationary.
 
     The score is moved by the column of the greatest rate first, to its bound, then by the next.
     """
-    score = question.score(home)
+    score = question.score(start)
     rates = np.abs(question.coef) * question.scale
-    rooms = rooms_of(question, home, direction)
+    rooms = rooms_of(question, start, direction)
     found = []
     moved = 0.0
     for k in np.argsort(-rates, kind="stable"):

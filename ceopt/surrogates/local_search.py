@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ceopt.surrogates.scaled_columns import Floats
     from ceopt.surrogates.surrogate_program import SurrogateProgram
 
-__all__ = ["Attempt", "LocalSearch", "confirmed", "stability_of"]
+__all__ = ["Attempt", "LocalSearch", "stability_of"]
 
 # ==== One person's search: surrogate, sample again, grow, boundary; no answer that the model does not confirm =========
 
@@ -41,7 +41,7 @@ _FIRST_MARGIN: Final = 1.0 / 16.0
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """A surrogate, what its program gave, and the answers of it that the model confirmed."""
+    """A surrogate, the result of its program, and the answers that the model confirmed."""
 
     fit: LinearFit
     result: SolutionSet
@@ -52,7 +52,7 @@ class Attempt:
 @final
 @dataclass(slots=True, eq=False)
 class LocalSearch:
-    """The ways in their order; it counts and remembers, so it is made anew for each person.
+    """The ways to an answer in their order, for one person: it counts and remembers.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class LocalSearch:
         return found
 
     def boundary(self) -> Floats | None:
-        """Return the boundary point brought nearer; None where none keeps every rule."""
+        """Return the boundary point brought nearer; None if no boundary point keeps every rule."""
         if self.start is None:
             return None
         try:
@@ -326,7 +326,7 @@ class LocalSearch:
 
 
 def confirmed(way: BoundaryWay, answers: list[Counterfactual], name: str) -> tuple[Counterfactual, ...]:
-    """Return answers with what the model says of them, ranked anew, without a bound: nothing is proved of the model."""
+    """Return answers with the model's predictions, ranked again, without a bound on the model."""
     found: list[Counterfactual] = []
     for answer in answers:
         prediction = way.rows.box.label_of(answer.frame)
@@ -355,7 +355,7 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
     columns = fit.sample.columns
     rows = search.way.rows
     assert columns.factual is not None  # noqa: S101 - the columns are about a person
-    home = columns.encoded(columns.factual[None])
+    person = columns.encoded(columns.factual[None])
     coefs = []
     intercepts = []
     for _ in range(_NEARBY):
@@ -363,7 +363,7 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
         try:
             checkpoint("fitting the surrogate")
             sample = search.sampler.shifted(rows, fit.sample, shift)
-            own = fitted_on(surrogate, sample, rows.box, columns.decode(home + shift), search.data)
+            own = fitted_on(surrogate, sample, rows.box, columns.decode(person + shift), search.data)
         except (QueryLimitError, OutOfTimeError):
             break
         except CeoptError:  # a sample of which the classes' means are equal

@@ -1,6 +1,6 @@
-r"""Minimax probability machines without a solver: worst cases, the exact method, and the classifier.
+r"""Minimax probability machines: worst covariances, the least sum of norms behind the hyperplane, and the classifier.
 
-The least sum of Euclidean norms on a hyperplane, exactly and without a solver.
+**The least sum of norms** on a hyperplane is found exactly and without a solver:
 
 .. math::
     f^\star = \min_w \Big\{ f(w) = \sum_{i=1}^m \sqrt{w^\top P_i w} : a^\top w = 1 \Big\}, \qquad P_i \succeq 0.
@@ -21,16 +21,14 @@ The least sum of Euclidean norms on a hyperplane, exactly and without a solver.
    within reach of those at 0: :math:`1 / \min \{\sum_{i} \lVert P_i^{1/2} y \rVert : r^\top y = 1\} \le 1 / f^\star`,
    again such a sum.
 
-The hyperplane of a minimax probability machine: its slope, and all that follows from it.
-
-With the optimal slope w and the greatest standard deviations :math:`\tau_y(w)` of both classes,
+**The hyperplane.** With the optimal slope w and the greatest standard deviations :math:`\tau_y(w)` of both classes,
 
 .. math::
     \kappa = \frac{1}{\tau_- + \tau_+}, \qquad b = \mu_-^\top w + \kappa \tau_- = \mu_+^\top w - \kappa \tau_+,
 
 where :math:`\kappa \tau_-` is the share of :math:`\tau_-` in both, which is a number where the two overflow.
 
-The hyperplane in the limit as the radius of one class grows without bound, in closed form.
+**The limit** as the radius of one class grows without bound is in closed form:
 
 ========================== =================================================================================
 divergence                 slope
@@ -98,17 +96,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.surrogates.sampler import BoundarySample
 
-__all__ = [
-    "LeastNormSum",
-    "MinimaxProbabilityMachine",
-    "WorstCovariance",
-    "least_norm_sum",
-    "least_spread_then",
-    "norms_of",
-    "polished",
-    "separating_weights",
-    "worst_covariance",
-]
+__all__ = ["MinimaxProbabilityMachine", "WorstCovariance", "worst_covariance"]
 
 # ==== The worst covariance of a score over an ambiguity set, in closed form ===========================================
 
@@ -248,7 +236,7 @@ def _more_variance(divergence: str, factor: float, radius: float) -> float:
 
 
 def score_variance(w: Floats, covariance: Floats) -> float:
-    """Return w'Sw, 0 where it is no more than rounding leaves of what it is added up from."""
+    """Return w'Sw, 0 where it is within the rounding of its sum."""
     variance = float(w @ covariance @ w)
     most = float(np.abs(w) @ np.sqrt(np.maximum(covariance.diagonal(), 0.0))) ** 2
     if variance <= SCORE_VARIANCE_ROUNDING * most:
@@ -332,7 +320,7 @@ class LeastNormSum:
 
 
 def least_norm_sum(a: Floats, matrices: Sequence[Floats]) -> LeastNormSum:
-    """Return the least sum of the norms of w in these matrices, a'w being 1; the best found where none is proved.
+    """Return the least sum of the norms of w in these matrices, a'w being 1, or the best found without a proof.
 
     Parameters
     ----------
@@ -524,14 +512,14 @@ def norms_of(weights: Floats, matrices: Sequence[Floats]) -> Floats:
 
 
 def _unproved(a: Floats, matrices: Sequence[Floats]) -> LeastNormSum:
-    """Return a point on the hyperplane, of which nothing is proved."""
+    """Return a point on the hyperplane, without a bound."""
     weights = a / (a @ a)
     return LeastNormSum(weights, norms_of(weights, matrices), np.inf)
 
 
 # ---- what else null spaces tell --------------------------------------------------------------------------------------
 def separating_weights(a: Floats, matrices: Sequence[Floats]) -> Floats | None:
-    """Return the shortest w with a'w = 1 whose norms are all 0, or None where there is none."""
+    """Return the shortest w with a'w = 1 whose norms are all 0, or None."""
     units = units_of(matrices)
     lost = range_and_null([matrix / np.outer(units, units) for matrix in matrices])[1]
     return shortest_in_null_space(a, np.linalg.qr(lost / units[:, None])[0])
@@ -614,7 +602,7 @@ def _units(classes: ClassMoments, ambiguity: Ambiguity) -> tuple[Floats, tuple[f
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Hyperplane:
-    """A slope w with (mean_pos - mean_neg)'w = 1, and what it is worth.
+    """A slope w with (mean_pos - mean_neg)'w = 1, and the worst-case errors that it guarantees.
 
     Parameters
     ----------
@@ -755,7 +743,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
     hyperplane is best, its error :math:`1 - \Phi(\kappa)`.
 
     The optimum is found without a solver, proved to a share of 1e-9 by the dual, also where covariances are singular
-    and the sum of norms has edges (``norm_sum.py``); or as the cone program that ``formulations.programs`` states,
+    and the sum of norms has edges; or as the cone program that ``formulations.programs`` states,
     where a solver is named.
 
     Parameters
@@ -987,7 +975,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
         return hyperplane(self._moments, self._ambiguity, self.solver)
 
     def _with(self, found: Hyperplane) -> Self:
-        """Set what is reported of a hyperplane."""
+        """Set the fitted attributes of a hyperplane."""
         self.coef_ = found.weights[np.newaxis]
         self.intercept_ = np.array([-found.threshold])
         self.kappa_ = found.kappa
@@ -1000,7 +988,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
 
 
 def _moments_of(rows: Floats) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the rows of a class; what is constant has no covariance, not even rounding."""
+    """Return mean and covariance of the rows of a class; a constant column has a covariance of exactly 0."""
     mean = rows.mean(axis=0)
     constant = (rows == rows[0]).all(axis=0)
     mean[constant] = rows[0, constant]

@@ -297,14 +297,14 @@ class _Outcome:
 
     def of_attempt(self, attempt: Attempt) -> SolutionSet:
         """Return the answers of a surrogate that the model confirmed."""
-        told: list[str] = [_PROOF]
+        sentences: list[str] = [_PROOF]
         if attempt.answers[0].way == "grown":
-            told.append(self._grown(attempt))
+            sentences.append(self._grown(attempt))
         refused = len(attempt.result) - len(attempt.answers)
         more = "the surrogate's program has no more"
         if refused:
             more = f"the model refused {refused} more"
-        return self._feasible(told, more, attempt, attempt.answers)
+        return self._feasible(sentences, more, attempt, attempt.answers)
 
     def of_boundary(self, point: np.ndarray[Any, Any]) -> SolutionSet:
         """Return the boundary point as the answer, in the decimals of its data."""
@@ -324,8 +324,8 @@ class _Outcome:
         values: Any = answer.frame  # a frame keeps each column's dtype
         answers = (replace(answer, values=values, way="boundary"),)
         why = search.why_not()
-        told = [_NO_PROOF, said(f"No surrogate served: {why}", "no_surrogate", why=why)]
-        return self._feasible(told, "the boundary way has one", search.first, answers)
+        sentences = [_NO_PROOF, said(f"No surrogate served: {why}", "no_surrogate", why=why)]
+        return self._feasible(sentences, "the boundary way has one", search.first, answers)
 
     def _in_decimals(self, point: np.ndarray[Any, Any]) -> dict[str, float]:
         """Return a boundary point in few decimals, as long as the model may be asked whether it favours it still.
@@ -351,14 +351,14 @@ class _Outcome:
         return in_fewer_decimals(question, named, (0.0, dearest), passes, margin=None)
 
     def _feasible(
-        self, told: Sequence[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]
+        self, sentences: Sequence[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]
     ) -> SolutionSet:
-        """Return answers with what is said of them, and why there are no more where more are wanted."""
+        """Return answers with their sentences, and why there are fewer than wanted."""
         wanted = self.prepared.settings.n
         if len(answers) < wanted:
             text = f"{len(answers)} of {wanted}: {more}."
-            told = [said(text, "fewer_than_wanted", answers=len(answers), wanted=wanted), *told]
-        return self.result(Status.FEASIBLE, together(*told), attempt=attempt, answers=answers)
+            sentences = [said(text, "fewer_than_wanted", answers=len(answers), wanted=wanted), *sentences]
+        return self.result(Status.FEASIBLE, together(*sentences), attempt=attempt, answers=answers)
 
     def _grown(self, attempt: Attempt) -> str:
         """Return what was made greater until the model agreed."""
@@ -383,10 +383,9 @@ class _Outcome:
         settings = self.prepared.settings
         answers = self._printed(answers)
         report = None
-        if attempt is not None:
-            report = self._report(attempt)
         solver = "none"
         if attempt is not None:
+            report = self._report(attempt)
             solver = attempt.result.solver
         options = settings.options() | _options_of(self.asked, self.target)
         beyond = rules_beyond(settings.rules, space, self.factual)
@@ -428,7 +427,7 @@ class _Outcome:
         return [False] * len(points)
 
     def _marked(self, answers: tuple[Counterfactual, ...], beyond: Mapping[str, Any]) -> tuple[Counterfactual, ...]:
-        """Return the answers with what rules alone ask for, as long as the model may be asked."""
+        """Return the answers marked where a rule forces a change, as long as the model may be asked."""
         space = self.prepared.space
         points = [space.row(answer.frame) for answer in answers]
         pairs = list(zip(answers, points, strict=True))
@@ -461,7 +460,7 @@ class _Outcome:
 
 
 def _options_of(asked: LocalSurrogateRecourse, target: Any) -> dict[str, Any]:
-    """Return as plain values what is asked for beside the settings of the engine."""
+    """Return the options beside the settings of the engine, as plain values."""
     return {
         "target": _text(target),
         "search": asked.search,

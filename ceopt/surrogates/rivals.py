@@ -1,8 +1,9 @@
-r"""Linear surrogates other than minimax probability machines: LIME, CLIME, LIMELS and linear support vectors.
+r"""What minimax probability machines and exact programs are compared with: other surrogates, and published searches.
 
-Wachter's recourse on a ReLU network, to the global optimum: branch and bound over the score.
+LIME, C-LIME, LIMELS and linear support vectors are surrogates; ROAR's and Wachter's gradients are searches, beside the
+global optimum of Wachter's objective on a ReLU network, by branch and bound over the score.
 
-The objective is :math:`g(f(x)) + \text{cost}(x)` with :math:`g(s) = \lambda (\sigma(s) - \tilde y)^2`. On an interval
+That objective is :math:`g(f(x)) + \text{cost}(x)` with :math:`g(s) = \lambda (\sigma(s) - \tilde y)^2`. On an interval
 [a, b] of scores the chord of g less :math:`M (b - a)^2 / 8`, M bounding the size of the second derivative, is nowhere
 above g; with it in place of g the program is a MILP whose optimum bounds the interval from below. The interval of the
 least bound is cut at the score of its point, until no interval can hold a better one.
@@ -12,12 +13,15 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, final
+from typing import Any, ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
@@ -25,7 +29,7 @@ from sklearn.svm import LinearSVC
 
 from ceopt.formulations import programs
 from ceopt.formulations.predictors.representation import ReluNetwork
-from ceopt.formulations.programs.linear_recourse import LinearQuestion, ParameterBall
+from ceopt.formulations.programs.linear_recourse import DUAL_ORDER, LinearQuestion, ParameterBall
 from ceopt.formulations.programs.parts import sum_of
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, rows_to_keep, taken
@@ -49,7 +53,6 @@ __all__ = [
     "least_penalty",
     "lime_kernel",
     "lime_width",
-    "question_of",
     "weighted_ridge",
     "with_sample",
 ]
@@ -94,7 +97,7 @@ class LocalQuestion:
         The model, which counts.
     columns
         Scaled columns about the row.
-    home
+    factual
         The row as a point, (p,).
     X
         Rows of data that lack no cell.
@@ -106,7 +109,7 @@ class LocalQuestion:
 
     box: BlackBox
     columns: ScaledColumns
-    home: Floats
+    factual: Floats
     X: pd.DataFrame
     data: Floats
     asked_before: int
@@ -175,8 +178,8 @@ def question_of(
         limit = max(20_000, 2 * n_samples)  # the number of samples is the limit
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=limit, space=columns.space)
     assert columns.factual is not None  # noqa: S101 - the columns are about a row
-    home = columns.encoded(columns.factual[None])[0]
-    return LocalQuestion(box, columns, home, X, columns.encode(X), box.n_queries)
+    point = columns.encoded(columns.factual[None])[0]
+    return LocalQuestion(box, columns, point, X, columns.encode(X), box.n_queries)
 
 
 def with_sample(
@@ -189,25 +192,86 @@ def with_sample(
     space: FeatureSpace | None,
     sample: BoundarySample | None,
 ) -> tuple[LocalQuestion, BoundarySample]:
-    """Return the question and its sample, which is drawn by ``BoundarySampler()`` where none is given."""
+    """Return the question and its sample, by default drawn by ``BoundarySampler()``."""
     asked = question_of(who, predict, factual, X, target=target, space=space, sample=sample)
     if sample is None:
         sample = BoundarySampler().sample(asked.box, factual, asked.X, target=target, space=asked.columns.space)
     return asked, sample
 
 
-def require_slope(who: str, coef: Floats) -> None:
-    """Refuse a surrogate that is constant."""
-    if not coef.any():
-        raise NoBoundaryError(
-            who, "draws between which the model makes a difference", "it says the same of all of them",
-            "Draw more, or farther from the row.",
-        )  # fmt: skip
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Slope:
+    """A linear score: its coefficients (p,), and its value at one point (p,)."""
+
+    coef: Floats
+    value: float
+    at: Floats
+
+
+class AbstractLinearSurrogate(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+    """A linear model of a black box near a row, in scaled columns: favourable where ``coef_ @ z + intercept_ >= 0``."""
+
+    _checks: ClassVar[Mapping[str, Any]]
+
+    @final
+    def fit_local(
+        self,
+        predict: Any,
+        factual: Any,
+        X: pd.DataFrame,
+        *,
+        target: Any,
+        space: FeatureSpace | None = None,
+        sample: BoundarySample | None = None,
+    ) -> Self:
+        """Fit about a row: on a boundary sample (None: that of ``BoundarySampler()``), or on draws of its own.
+
+        LIME and C-LIME draw themselves: of a sample they take the scaled columns only.
+
+        Raises
+        ------
+        NoBoundaryError
+            The model says the same of all draws.
+        CeoptError
+            A parameter out of its range, no whole row, what :class:`~ceopt.surrogates.BlackBox` refuses and, without a
+            sample, what :meth:`BoundarySampler.sample` refuses.
+        """
+        who = type(self).__name__
+        check_fields(self, self._checks)
+        if "n_samples" in self._checks:
+            n_samples = self.n_samples
+            asked = question_of(
+                who, predict, factual, X, target=target, space=space, sample=sample, n_samples=n_samples
+            )  # fmt: skip
+            slope = self._on_draws(asked)
+            columns = asked.columns
+        else:
+            asked, drawn = with_sample(who, predict, factual, X, target=target, space=space, sample=sample)
+            slope = self._on_sample(asked.box, drawn)
+            columns = drawn.columns
+        if not slope.coef.any():
+            raise NoBoundaryError(
+                who, "draws between which the model makes a difference", "it says the same of all of them",
+                "Draw more, or farther from the row.",
+            )  # fmt: skip
+        self.coef_ = slope.coef
+        self.intercept_ = float(slope.value - slope.coef @ slope.at)
+        self.columns_ = columns
+        self.n_queries_ = asked.n_queries
+        return self
+
+    def _on_draws(self, asked: LocalQuestion) -> Slope:
+        """Return the score that is fitted to draws about a row."""
+        raise NotImplementedError
+
+    def _on_sample(self, box: BlackBox, drawn: BoundarySample) -> Slope:
+        """Return the score that is fitted to a boundary sample."""
+        raise NotImplementedError
 
 
 # ==== LIME's surrogate: ridge regression on Gaussian draws, nearer ones counting more =================================
 
-_LIME: Final = "LimeSurrogate"
 _LIME_CHECKS: Final = {
     "n_samples": Whole(at_least=2),
     "around": Choice(("mean", "factual")),
@@ -217,7 +281,8 @@ _LIME_CHECKS: Final = {
 }
 
 
-class LimeSurrogate(BaseEstimator):  # type: ignore[misc]
+@final
+class LimeSurrogate(AbstractLinearSurrogate):
     r"""A linear model of a black box by LIME, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     1. Drawn: :math:`z_i = m + s \circ u_i`, u standard normal, s the standard deviation of each scaled column in the
@@ -269,6 +334,8 @@ class LimeSurrogate(BaseEstimator):  # type: ignore[misc]
     (True, 1032)
     """
 
+    _checks = _LIME_CHECKS
+
     def __init__(
         self,
         *,
@@ -284,49 +351,21 @@ class LimeSurrogate(BaseEstimator):  # type: ignore[misc]
         self.alpha = alpha
         self.random_state = random_state
 
-    def fit_local(
-        self,
-        predict: Any,
-        factual: Any,
-        X: pd.DataFrame,
-        *,
-        target: Any,
-        space: FeatureSpace | None = None,
-        sample: BoundarySample | None = None,
-    ) -> Self:
-        """Fit about a row; of a sample only the scaled columns are taken, as the draws are its own.
-
-        Raises
-        ------
-        NoBoundaryError
-            The model says the same of all draws.
-        CeoptError
-            A parameter out of its range, no whole row, and what :class:`~ceopt.surrogates.BlackBox` refuses.
-        """
-        check_fields(self, _LIME_CHECKS)
-        asked = question_of(
-            _LIME, predict, factual, X, target=target, space=space, sample=sample, n_samples=self.n_samples
-        )
+    def _on_draws(self, asked: LocalQuestion) -> Slope:
         mean, spread = asked.moments()
-        middle = asked.home if self.around == "factual" else mean
+        middle = asked.factual if self.around == "factual" else mean
         rng = np.random.default_rng(self.random_state)
         draws = middle + spread * rng.standard_normal((self.n_samples, len(spread)))
         points, values = asked.leaning(draws, rng)
-        away = (points - asked.home) / np.where(spread > 0.0, spread, 1.0)
+        away = (points - asked.factual) / np.where(spread > 0.0, spread, 1.0)
         width = lime_width(len(spread)) if self.kernel_width is None else float(self.kernel_width)
         beta, middle_score = weighted_ridge(away, values, lime_kernel(away, width), float(self.alpha))
         w = np.where(spread > 0.0, beta / np.where(spread > 0.0, spread, 1.0), 0.0)
-        require_slope(_LIME, w)
-        self.coef_ = w
-        self.intercept_ = float(middle_score - w @ asked.home)
-        self.columns_ = asked.columns
-        self.n_queries_ = asked.n_queries
-        return self
+        return Slope(w, middle_score, asked.factual)
 
 
 # ==== CLIME's surrogate: ridge regression on Gaussian draws about the row, all counting the same ======================
 
-_CLIME: Final = "ClimeSurrogate"
 _CLIME_CHECKS: Final = {
     "n_samples": Whole(at_least=2),
     "radius": Real(above=0.0, finite=True),
@@ -334,7 +373,8 @@ _CLIME_CHECKS: Final = {
 }
 
 
-class ClimeSurrogate(BaseEstimator):  # type: ignore[misc]
+@final
+class ClimeSurrogate(AbstractLinearSurrogate):
     r"""A linear model of a black box by C-LIME, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     1. Drawn: :math:`z_i = z^0 + \sigma u_i`, u standard normal, :math:`\sigma` = ``radius`` times the largest distance
@@ -373,54 +413,28 @@ class ClimeSurrogate(BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _checks = _CLIME_CHECKS
+
     def __init__(self, *, n_samples: int = 1000, radius: float = 0.1, random_state: int = 0) -> None:
         self.n_samples = n_samples
         self.radius = radius
         self.random_state = random_state
 
-    def fit_local(
-        self,
-        predict: Any,
-        factual: Any,
-        X: pd.DataFrame,
-        *,
-        target: Any,
-        space: FeatureSpace | None = None,
-        sample: BoundarySample | None = None,
-    ) -> Self:
-        """Fit about a row; of a sample only the scaled columns are taken, as the draws are its own.
-
-        Raises
-        ------
-        NoBoundaryError
-            The model says the same of all draws.
-        CeoptError
-            A parameter out of its range, no whole row, and what :class:`~ceopt.surrogates.BlackBox` refuses.
-        """
-        check_fields(self, _CLIME_CHECKS)
-        asked = question_of(
-            _CLIME, predict, factual, X, target=target, space=space, sample=sample, n_samples=self.n_samples
-        )
+    def _on_draws(self, asked: LocalQuestion) -> Slope:
         rng = np.random.default_rng(self.random_state)
         size = self.radius * (asked.columns.diameter(asked.columns.space.coordinates(asked.X)) or 1.0)
-        draws = asked.home + size * rng.standard_normal((self.n_samples, len(asked.home)))
+        draws = asked.factual + size * rng.standard_normal((self.n_samples, len(asked.factual)))
         points, values = asked.leaning(draws, rng)
-        w, middle_score = weighted_ridge(points - asked.home, values, None, RIDGE)
-        require_slope(_CLIME, w)
-        self.coef_ = w
-        self.intercept_ = float(middle_score - w @ asked.home)
-        self.columns_ = asked.columns
-        self.n_queries_ = asked.n_queries
-        return self
+        return Slope(*weighted_ridge(points - asked.factual, values, None, RIDGE), asked.factual)
 
 
 # ==== LIMELS's surrogate: ridge regression on the boundary sample =====================================================
 
-_LIMELS: Final = "LimelsSurrogate"
 _LIMELS_CHECKS: Final = {"alpha": LENGTH}
 
 
-class LimelsSurrogate(BaseEstimator):  # type: ignore[misc]
+@final
+class LimelsSurrogate(AbstractLinearSurrogate):
     r"""A linear model of a black box by LIMELS, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     .. math:: \min_{w, c} \sum_i (y_i - c - w^\top (z_i - \bar z))^2 + \alpha \lVert w \rVert^2, \qquad
@@ -457,50 +471,28 @@ class LimelsSurrogate(BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _checks = _LIMELS_CHECKS
+
     def __init__(self, *, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def fit_local(
-        self,
-        predict: Any,
-        factual: Any,
-        X: pd.DataFrame,
-        *,
-        target: Any,
-        space: FeatureSpace | None = None,
-        sample: BoundarySample | None = None,
-    ) -> Self:
-        """Fit on a sample; None: that of ``BoundarySampler()``.
-
-        Raises
-        ------
-        CeoptError
-            A parameter out of its range, and what :meth:`BoundarySampler.sample` refuses.
-        """
-        check_fields(self, _LIMELS_CHECKS)
-        asked, drawn = with_sample(_LIMELS, predict, factual, X, target=target, space=space, sample=sample)
-        if asked.box.has_probability:
-            values = asked.box.leaning(drawn.points)
+    def _on_sample(self, box: BlackBox, drawn: BoundarySample) -> Slope:
+        if box.has_probability:
+            values = box.leaning(drawn.points)
         else:
             values = np.where(drawn.favourable, 0.5, -0.5)
         middle = drawn.encoded.mean(axis=0)
-        w, middle_score = weighted_ridge(drawn.encoded - middle, values, None, float(self.alpha))
-        require_slope(_LIMELS, w)
-        self.coef_ = w
-        self.intercept_ = float(middle_score - w @ middle)
-        self.columns_ = drawn.columns
-        self.n_queries_ = asked.n_queries
-        return self
+        return Slope(*weighted_ridge(drawn.encoded - middle, values, None, float(self.alpha)), middle)
 
 
 # ==== A linear support vector machine on the boundary sample ==========================================================
 
-_SVM: Final = "SvmSurrogate"
 _SVM_CHECKS: Final = {"C": Real(above=0.0, finite=True)}
 _ITERATIONS: Final = 10_000
 
 
-class SvmSurrogate(BaseEstimator):  # type: ignore[misc]
+@final
+class SvmSurrogate(AbstractLinearSurrogate):
     r"""A linear support vector machine in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     .. math:: \min_{w, c} \tfrac12 (\lVert w \rVert^2 + c^2)
@@ -532,38 +524,17 @@ class SvmSurrogate(BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _checks = _SVM_CHECKS
+
     def __init__(self, *, C: float = 1.0) -> None:  # noqa: N803 - scikit-learn's name
         self.C = C
 
-    def fit_local(
-        self,
-        predict: Any,
-        factual: Any,
-        X: pd.DataFrame,
-        *,
-        target: Any,
-        space: FeatureSpace | None = None,
-        sample: BoundarySample | None = None,
-    ) -> Self:
-        """Fit on a sample; None: that of ``BoundarySampler()``.
-
-        Raises
-        ------
-        CeoptError
-            A parameter out of its range, and what :meth:`BoundarySampler.sample` refuses.
-        """
-        check_fields(self, _SVM_CHECKS)
-        asked, drawn = with_sample(_SVM, predict, factual, X, target=target, space=space, sample=sample)
+    def _on_sample(self, box: BlackBox, drawn: BoundarySample) -> Slope:
+        del box
         middle = drawn.encoded.mean(axis=0)
         machine = LinearSVC(C=float(self.C), dual=False, max_iter=_ITERATIONS)
         machine.fit(drawn.encoded - middle, drawn.favourable)
-        w = np.asarray(machine.coef_[0], dtype=np.float64)
-        require_slope(_SVM, w)
-        self.coef_ = w
-        self.intercept_ = float(machine.intercept_[0] - w @ middle)
-        self.columns_ = drawn.columns
-        self.n_queries_ = asked.n_queries
-        return self
+        return Slope(np.asarray(machine.coef_[0], dtype=np.float64), machine.intercept_[0], middle)
 
 
 # ==== ROAR as its authors search: gradient steps at the worst parameters of the moment ================================
@@ -574,48 +545,48 @@ _STEPS: Final = 1000
 _HALVINGS: Final = 10
 
 
+def _first_arrival(
+    points: Floats, advance: Callable[[int, NDArray[np.intp], Floats], tuple[NDArray[np.bool_], Floats]]
+) -> Floats | None:
+    """Return where the first row of points (k, p) arrives; where it does not, the first of the others that do.
+
+    All rows go side by side for at most 1,000 steps, and once one has arrived those behind it are no longer asked.
+    ``advance`` is given the number of the step, the rows that still go, and their points; it returns which of these
+    have arrived, and the next points.
+    """
+    reached: dict[int, Floats] = {}
+    rows = np.arange(len(points))
+    for step in range(_STEPS + 1):
+        met, moved = advance(step, rows, points)
+        reached.update(zip(rows[met].tolist(), points[met], strict=True))
+        if 0 in reached:
+            return reached[0]
+        going = ~met & (rows < min(reached, default=len(rows)))
+        rows = rows[going]
+        points = moved[going]
+    if not reached:
+        return None
+    return reached[min(reached)]
+
+
 def descend_roar(
     question: LinearQuestion, ball: ParameterBall, *, loss: str, weight: float, margin: float
 ) -> Floats | None:
-    """Return the first point whose score at worst is at least ``margin``; None where none is met at any price.
+    """Return the first point whose worst-case score reaches ``margin``; None if no price leads to one.
 
     The descents at all prices, each half of the one before, are made side by side: a row each. The greatest price that
     meets the margin is the one that counts.
     """
     prices = weight * 0.5 ** np.arange(_HALVINGS + 1)
-    start = np.clip(question.factual, question.lower, question.upper)
-    points = np.tile(start, (len(prices), 1))
-    reached: dict[int, Floats] = {}
-    rows = np.arange(len(prices))
-    for step in range(_STEPS + 1):
-        scores = points @ question.coef + question.intercept - _losses(ball, points)
-        met = scores >= margin
-        if met.any():
-            reached.update(zip(rows[met].tolist(), points[met], strict=True))
-            if rows[0] in reached:
-                return reached[int(rows[0])]
-            # Smaller prices than one that has met the margin are no longer asked.
-            going = ~met & (rows < min(reached))
-            rows, points, prices, scores = rows[going], points[going], prices[going], scores[going]
-        if step < _STEPS:
-            pull = _slopes_of_loss(loss, scores)[:, None] * _worst_coefficients(question, ball, points)
-            pull += prices[:, None] * np.sign(points - question.factual)
-            points = np.minimum(np.maximum(points - _RATE * pull, question.lower), question.upper)
-    if reached:
-        return reached[min(reached)]
-    return None
 
+    def advance(_step: int, rows: NDArray[np.intp], points: Floats) -> tuple[NDArray[np.bool_], Floats]:
+        losses = ball.radius * np.linalg.norm(_entries(ball, points), ord=DUAL_ORDER[ball.norm], axis=1)
+        scores = points @ question.coef + question.intercept - losses
+        pull = _slopes_of_loss(loss, scores)[:, None] * _worst_coefficients(question, ball, points)
+        pull += prices[rows][:, None] * np.sign(points - question.factual)
+        return scores >= margin, question.within(points - _RATE * pull)
 
-def _losses(ball: ParameterBall, points: Floats) -> Floats:
-    """Return by how much the score of each point can fall: radius times the dual norm."""
-    entries = np.abs(_entries(ball, points))
-    if ball.norm == "linf":
-        sizes = entries.sum(axis=1)
-    elif ball.norm == "l2":
-        sizes = np.sqrt((entries**2).sum(axis=1))
-    else:
-        sizes = entries.max(axis=1)
-    return np.asarray(ball.radius * sizes)
+    return _first_arrival(np.tile(question.within(question.factual), (len(prices), 1)), advance)
 
 
 def _entries(ball: ParameterBall, points: Floats) -> Floats:
@@ -702,46 +673,30 @@ class Scored:
 def descend_wachter(
     question: LinearQuestion, scored: Scored, *, weight: float, target: float, level: float
 ) -> Floats | None:
-    """Return the first point whose probability is ``level`` or more; None where none is met at any weight.
+    """Return the first point whose probability reaches ``level``; None if no weight leads to one.
 
     The descents at all weights, each twice the one before, are made side by side: a row each. The least weight that
     comes to the level is the one that counts.
     """
     weights = weight * 2.0 ** np.arange(_DOUBLINGS + 1)
-    rows = np.arange(len(weights))
-    points = np.tile(np.clip(question.factual, question.lower, question.upper), (len(weights), 1))
-    adam = np.zeros((3, *points.shape))
-    reached: dict[int, Floats] = {}
-    for step in range(1, _STEPS + 2):
+    start = np.tile(question.within(question.factual), (len(weights), 1))
+    adam = np.zeros((3, *start.shape))
+
+    def advance(step: int, rows: NDArray[np.intp], points: Floats) -> tuple[NDArray[np.bool_], Floats]:
         scores, slopes = scored.with_slope(points)
         shares = expit(scores)
-        met = shares >= level
-        if met.any():
-            reached.update(zip(rows[met].tolist(), points[met], strict=True))
-            if rows[0] in reached:
-                return reached[int(rows[0])]
-            # Greater weights than one that has come to the level are no longer asked.
-            going = ~met & (rows < min(reached))
-            rows, points, shares, slopes, adam = (
-                rows[going],
-                points[going],
-                shares[going],
-                slopes[going],
-                adam[:, going],
-            )
         pulls = (2.0 * weights[rows] * (shares - target) * shares * (1.0 - shares))[:, None] * slopes
         pulls = pulls + np.sign(points - question.factual) / question.scale
-        first, second, greatest = adam
+        first, second, greatest = adam[:, rows]
         first = _FIRST * first + (1.0 - _FIRST) * pulls
         second = _SECOND * second + (1.0 - _SECOND) * pulls**2
         greatest = np.maximum(greatest, second)
-        adam = np.stack([first, second, greatest])
-        rate = _RATE / (1.0 - _FIRST**step)
-        sizes = np.sqrt(greatest / (1.0 - _SECOND**step)) + ADAM_LEAST
-        points = np.minimum(np.maximum(points - rate * first / sizes, question.lower), question.upper)
-    if reached:
-        return reached[min(reached)]
-    return None
+        adam[:, rows] = first, second, greatest
+        rate = _RATE / (1.0 - _FIRST ** (step + 1))
+        sizes = np.sqrt(greatest / (1.0 - _SECOND ** (step + 1))) + ADAM_LEAST
+        return shares >= level, question.within(points - rate * first / sizes)
+
+    return _first_arrival(start, advance)
 
 
 # ==== Wachter's recourse on a ReLU network, to the global optimum: branch and bound over the score ====================
@@ -754,37 +709,19 @@ _INTERVALS: Final = 400  # looked at, before the best is returned unproved
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NetworkPenalty:
-    """A point and whether no other is better by more than the tolerance.
-
-    Parameters
-    ----------
-    point
-        Shape (d,).
-    is_proved
-        Whether the bound of every interval was reached.
-    """
-
-    point: Floats
-    is_proved: bool
-
-
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class _PenaltyProgram:
     """The network's program with its cost and score, for which objectives and intervals of scores are set in turn."""
 
-    factual: Floats
+    question: LinearQuestion
     network: ReluNetwork
     weight: float
     target: float
-    scale: Floats
     solver: str
     program: Any
 
     def loss(self, level: float) -> float:
-        """Return what is paid at a score."""
+        """Return the loss of a score."""
         return float(self.weight * (expit(level) - self.target) ** 2)
 
     def score(self, point: Floats) -> float:
@@ -793,7 +730,7 @@ class _PenaltyProgram:
 
     def value(self, point: Floats) -> float:
         """Return loss and cost of a point."""
-        return self.loss(self.score(point)) + float((np.abs(point - self.factual) / self.scale).sum())
+        return self.loss(self.score(point)) + self.question.charge(point)
 
     def solved(self, slope: float, price: float, low: float, high: float) -> tuple[float, Floats] | None:
         """Return bound and point of the least slope times score plus price times cost, scores from low to high."""
@@ -827,26 +764,23 @@ class _PenaltyProgram:
 
 
 def least_penalty(
-    factual: Floats,
-    network: ReluNetwork,
-    *,
-    weight: float,
-    target: float,
-    scale: Floats,
-    lower: Floats,
-    upper: Floats,
-    solver: str,
-) -> NetworkPenalty:
-    """Return the point of least penalty within finite bounds."""
-    program = programs.wachter(factual, network, scale=scale, lower=lower, upper=upper)
+    question: LinearQuestion, network: ReluNetwork, *, weight: float, target: float, solver: str
+) -> tuple[Floats, bool]:
+    """Return the point of least penalty within finite bounds, and whether no other is proved better by the tolerance.
+
+    The scores are those of the network: of the question only point, scale and bounds are read.
+    """
+    program = programs.wachter(
+        question.factual, network, scale=question.scale, lower=question.lower, upper=question.upper
+    )  # fmt: skip
     program.reached.deactivate()
     program.cost.deactivate()
-    search = _PenaltyProgram(factual, network, weight, target, scale, solver, program)
-    best = np.clip(factual, lower, upper)
+    search = _PenaltyProgram(question, network, weight, target, solver, program)
+    best = question.within(question.factual)
     lowest = search.solved(1.0, 0.0, -np.inf, np.inf)
     highest = search.solved(-1.0, 0.0, -np.inf, np.inf)
     if lowest is None or highest is None:
-        return NetworkPenalty(best, is_proved=False)
+        return best, False
     best = min((best, lowest[1], highest[1]), key=search.value)
     intervals = [(lowest[0], -highest[0])]
     queue: list[tuple[float, float, float, float]] = []
@@ -857,9 +791,9 @@ def least_penalty(
                 best = min((best, found[1]), key=search.value)
                 heapq.heappush(queue, (found[0], low, high, search.score(found[1])))
         if not queue or queue[0][0] >= search.value(best) - PENALTY_GAP:
-            return NetworkPenalty(best, is_proved=True)
+            return best, True
         _, low, high, at = heapq.heappop(queue)
         margin = _LEAST_SHARE * (high - low)
         cut = min(max(at, low + margin), high - margin)
         intervals = [(low, cut), (cut, high)]
-    return NetworkPenalty(best, is_proved=False)
+    return best, False

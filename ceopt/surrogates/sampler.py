@@ -1,4 +1,4 @@
-"""Rows about the nearest point of the decision boundary, each with what the model says of it."""
+"""Rows about the nearest point of the decision boundary, each with what the model says of it, and their picture."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ceopt.base.libraries import require_library
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
-from ceopt.solvers.checks import Choice, Real, Whole, check_fields
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
-from ceopt.surrogates.scaled_columns import Floats, Scale, ScaledColumns
+from ceopt.solvers.checks import Choice, ListOf, Real, Refusal, Whole, check_fields
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
+from ceopt.surrogates.scaled_columns import Flags, Floats, Scale, ScaledColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError", "decided_rows"]
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError"]
 
 Norm: TypeAlias = Literal["l1", "l2"]
-Bools: TypeAlias = NDArray[np.bool_]
 
 _WHO: Final = "BoundarySampler"
 _CHECKS: Final = {
@@ -67,7 +68,7 @@ class DecidedRows:
     columns: ScaledColumns
     coordinates: Floats
     encoded: Floats
-    favourable: Bools
+    favourable: Flags
     largest: float
 
 
@@ -96,7 +97,7 @@ class BoundarySample:
 
     points: pd.DataFrame
     encoded: Floats
-    favourable: Bools
+    favourable: Flags
     boundary: pd.Series[Any]
     radius: float
     n_queries: int
@@ -147,9 +148,19 @@ class BoundarySample:
         >>> [text.get_text() for text in ax.get_legend().get_texts()][2:]
         ['boundary point', 'surrogate, at its other columns']
         """
-        from ceopt.surrogates.picture import plot_sample
+        from ceopt.pictures.surface import Plane, draw_sample
 
-        return plot_sample(self, columns, surrogate=surrogate, ax=ax, dark=dark)
+        require_library(_PLOT, "matplotlib")
+        pair = _pair(self.columns, columns)
+        names = (_named(pair[0]), _named(pair[1]))
+        first, second = pair[0].name, pair[1].name
+        points = self.points[[first, second]].to_numpy(dtype=np.float64)
+        boundary = (float(self.boundary[first]), float(self.boundary[second]))
+        plane = None
+        if surrogate is not None:
+            plane = Plane(*_slopes(self, surrogate, (first, second), boundary))
+        whole = (pair[0].kind == "integer", pair[1].kind == "integer")
+        return draw_sample(_PLOT, points, self.favourable, boundary, plane, names, whole=whole, ax=ax, dark=dark)
 
 
 @final
@@ -294,7 +305,7 @@ class BoundarySampler:
         return self._boundary(rows, rows.columns.about(factual))
 
     def around(self, rows: DecidedRows, factual: Any, centre: Any) -> BoundarySample:
-        """Draw the sample about a given raw row instead, of which the boundary is not asked for.
+        """Draw the sample about a given raw row in place of the boundary point.
 
         Raises
         ------
@@ -346,21 +357,21 @@ class BoundarySampler:
 
     def _boundary(self, rows: DecidedRows, columns: ScaledColumns) -> Floats:
         """Return the coordinates (d,) of the nearest point of the other side on the ways to rows of data."""
-        home = columns.factual
-        assert home is not None  # noqa: S101 - the columns are about a row
-        own = bool(_asked(rows.box, columns, home[None])[0])
-        ends = self._ends(rows, columns, home, own=own)
+        person = columns.factual
+        assert person is not None  # noqa: S101 - the columns are about a row
+        own = bool(_asked(rows.box, columns, person[None])[0])
+        ends = self._ends(rows, columns, person, own=own)
         shares = np.arange(1, self.n_line + 1) / self.n_line
-        ways = np.concatenate([columns.between(home, end, shares) for end in ends])
+        ways = np.concatenate([columns.between(person, end, shares) for end in ends])
         other = (_asked(rows.box, columns, ways) != own).reshape(len(ends), self.n_line)
         reached = np.flatnonzero(other.any(axis=1))  # all, as the model said of their ends
         if not len(reached):
             but = f"of {counted(len(ends), 'row')} of data on the other side none is there when asked again"
             raise InvalidValueError(_WHO, "the same answer when asked again", but, "Fix what is random in predict.")
         points = ways.reshape(len(ends), self.n_line, -1)[reached, other[reached].argmax(axis=1)]
-        return np.asarray(points[self._distances(columns, home, columns.encoded(points)).argmin()])
+        return np.asarray(points[self._distances(columns, person, columns.encoded(points)).argmin()])
 
-    def _ends(self, rows: DecidedRows, columns: ScaledColumns, home: Floats, *, own: bool) -> Floats:
+    def _ends(self, rows: DecidedRows, columns: ScaledColumns, factual: Floats, *, own: bool) -> Floats:
         """Return the nearest legal rows (k, d) that the model decides otherwise than the row itself."""
         other = np.flatnonzero(rows.favourable != own)
         if not len(other):
@@ -370,7 +381,7 @@ class BoundarySampler:
                 f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}",
                 "Give more data, or another target.",
             )  # fmt: skip
-        order = np.argsort(self._distances(columns, home, rows.encoded[other]), kind="stable")
+        order = np.argsort(self._distances(columns, factual, rows.encoded[other]), kind="stable")
         found: list[Floats] = []
         for start in range(0, len(order), self.n_neighbours):
             raw = rows.coordinates[other[order[start : start + self.n_neighbours]]]
@@ -389,8 +400,8 @@ class BoundarySampler:
             )  # fmt: skip
         return np.array(found[: self.n_neighbours])
 
-    def _distances(self, columns: ScaledColumns, home: Floats, points: Floats) -> Floats:
-        moves = np.abs(points - columns.encoded(home[None]))
+    def _distances(self, columns: ScaledColumns, factual: Floats, points: Floats) -> Floats:
+        moves = np.abs(points - columns.encoded(factual[None]))
         return np.asarray(moves.sum(axis=1) if self.norm == "l1" else np.sqrt((moves**2).sum(axis=1)))
 
     def _drawn(self, rows: DecidedRows, columns: ScaledColumns, point: Floats, before: int) -> BoundarySample:
@@ -453,14 +464,88 @@ def decided_rows(
     return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
 
-def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Bools:
+def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Flags:
     """Return what the model says of rows of coordinates (m, d), each distinct one asked about once."""
-    rows, back = np.unique(coordinates, axis=0, return_inverse=True)
-    return np.asarray(box.favourable(columns.frame(rows))[back.reshape(-1)])
+    rows, inverse = np.unique(coordinates, axis=0, return_inverse=True)
+    return np.asarray(box.favourable(columns.frame(rows))[inverse.reshape(-1)])
 
 
 def _with_labels(box: BlackBox) -> str:
-    """Return the target beside what the model says of data, of which it may be a misspelling."""
+    """Return the target with the labels that the model gives to data, as a hint at misspellings."""
     if not box.said:
         return repr(box.target)
     return f"{box.target!r}, and predict returns {', '.join(map(repr, box.said))}"
+
+
+# ==== What the picture of a sample shows: two columns of numbers in raw units, and a surrogate's line among them ======
+
+_PLOT: Final = "BoundarySample.plot"
+_PAIR_OF_NAMES: Final = ListOf(
+    Refusal("a list of two names as columns", 'Write columns=["income", "age"].', error=InvalidTypeError), texts=True
+)
+
+
+def _pair(scaled: ScaledColumns, columns: Any) -> tuple[Feature, Feature]:
+    space = scaled.space
+    given = _PAIR_OF_NAMES.require(_PLOT, "columns", columns)
+    for name in given:
+        if name not in space:
+            raise UnknownNameError.among(_PLOT, "column", name, space.names)
+        if space[name].is_finite:
+            but = f"{name!r} is {space[name].kind}"
+            numbers = [feature.name for feature in space if not feature.is_finite]
+            raise InvalidValueError(_PLOT, "columns of numbers", but, f"Choose from: {', '.join(numbers)}.")
+    if len(set(given)) != 2 or len(given) != 2:
+        but = f"columns are {', '.join(map(repr, given))}"
+        raise InvalidValueError(_PLOT, "two columns", but, 'Write columns=["income", "age"].')
+    return space[given[0]], space[given[1]]
+
+
+def _named(feature: Feature) -> str:
+    if feature.unit is None:
+        return feature.name
+    return f"{feature.name} ({feature.unit})"
+
+
+def _slopes(
+    sample: BoundarySample, surrogate: Any, pair: tuple[str, str], boundary: tuple[float, float]
+) -> tuple[float, float, float]:
+    """Return the surrogate's slopes in two columns in raw units, and the rest of its score at the boundary point."""
+    scaled = sample.columns
+    coef, intercept = _linear(surrogate, len(scaled.names))
+    at_boundary = float(scaled.encode(sample.boundary.to_frame().T)[0] @ coef) + intercept
+    own = []
+    for name in pair:
+        place = scaled.space.names.index(name)
+        own.append(float(coef[scaled.places[place][0]] / scaled.scales[place]))
+    rest = at_boundary - own[0] * boundary[0] - own[1] * boundary[1]
+    return own[0], own[1], rest
+
+
+def _linear(surrogate: Any, width: int) -> tuple[Floats, float]:
+    """Return coefficients (p,) and intercept of a fitted surrogate, of what a result says of its own, or of a pair."""
+    coef = getattr(surrogate, "coef_", getattr(surrogate, "coef", None))
+    intercept = getattr(surrogate, "intercept_", getattr(surrogate, "intercept", None))
+    if isinstance(surrogate, tuple) and len(surrogate) == 2:
+        coef, intercept = surrogate
+    weights = _numbers(coef)
+    constants = _numbers(intercept)
+    if len(constants) != 1:
+        but = f"surrogate is {type(surrogate).__name__}"
+        then = "Give one that was fitted, a result's .surrogate, or (coef, intercept)."
+        raise InvalidTypeError(_PLOT, "a linear surrogate", but, then)
+    if len(weights) != width or not np.isfinite([*weights, *constants]).all():
+        but = f"surrogate is {type(surrogate).__name__} with {len(weights)}"
+        then = "Fit it to the sample: it is linear in the scaled columns, sample.columns.names."
+        raise InvalidValueError(_PLOT, f"{width} finite coefficients", but, then)
+    return weights, float(constants[0])
+
+
+def _numbers(given: Any) -> Floats:
+    """Return the numbers in a value, (k,); empty if it holds none."""
+    if given is None:
+        return np.empty(0)
+    try:
+        return np.asarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return np.empty(0)

@@ -1,9 +1,12 @@
-"""The columns in which local surrogates are linear: numbers over their scale, levels as shares, and back."""
+"""Raw rows as points for surrogates and networks, and legal raw rows near a point.
+
+``ScaledColumns`` divides numbers by a scale, for linear surrogates; ``ScaledFrame`` maps them to the range of the data,
+for networks. Levels become shares or a column each in both.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +20,7 @@ from scipy.spatial.distance import cdist
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
 from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
@@ -36,8 +40,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 __all__ = ["Flags", "Floats", "Scale", "ScaledColumns", "ScaledFrame", "largest_distance", "on_grid"]
 
 # ==== Numbers on the grid of their column and levels by their shares: the nearest one, or one drawn about it ==========
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None = None) -> Floats:
@@ -153,6 +155,43 @@ def largest_distance(points: NDArray[np.float64]) -> float:
     return best
 
 
+# ==== Raw rows as points, whatever their numbers are divided by =======================================================
+
+
+class AbstractPoints:
+    """Columns of numbers, and of levels, as functions of raw columns: names, and raw rows as points and back."""
+
+    space: FeatureSpace
+    encoding: Encoding
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names (p,): a column's own, and "column=level" for each level of a category."""
+        return entry_names(self.space)
+
+    def encode(self, frame: pd.DataFrame) -> Floats:
+        """Return raw rows as points (m, p), columns matched by name."""
+        return self.encoded(self.space.coordinates(frame))
+
+    def encoded(self, coordinates: ArrayLike) -> Floats:
+        """Return rows of coordinates (m, d) as points (m, p)."""
+        return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
+
+    def frame(self, coordinates: Floats) -> pd.DataFrame:
+        """Return rows of coordinates (m, d) as a raw frame."""
+        return raw_frame(self.space, coordinates)
+
+
+def _columns_of(feature: Feature, *steps: Step) -> list[Column]:
+    """Return the columns of one raw column: a number after some steps, a level's rank as a share, a column a level."""
+    if not feature.is_finite:
+        return [Column(feature.name, steps=steps)]
+    count = len(feature.levels)
+    if feature.kind == "categorical":
+        return [Column(feature.name, table=SparseTable(count, (k,), (1.0,))) for k in range(count)]
+    return [Column(feature.name, table=tuple((np.arange(count) / max(count - 1, 1)).tolist()))]
+
+
 # ==== The columns in which local surrogates are linear: numbers over their scale, levels as shares, and back ==========
 
 Scale: TypeAlias = Literal["mad", "std", "range", "none"]
@@ -164,7 +203,7 @@ _SCALE: Final = Choice(get_args(Scale))
 
 @final
 @dataclass(frozen=True, eq=False)
-class ScaledColumns:
+class ScaledColumns(AbstractPoints):
     r"""Raw rows as points of :math:`\mathbb{R}^p`, in which a step of 1 means the same in every column.
 
     ============================ ======== ====================================================
@@ -234,7 +273,7 @@ class ScaledColumns:
         for feature, values in zip(space, coordinates.T, strict=True):
             divisor = _described(feature, values).scale(scale)
             found.append(divisor)
-            columns += _columns_of(feature, divisor)
+            columns += _columns_of(feature, Step("divide", np.float64(divisor)))
         return cls(space, Encoding(tuple(columns), space.names), np.array(found))
 
     def about(self, row: Any) -> ScaledColumns:
@@ -253,18 +292,13 @@ class ScaledColumns:
 
     # ---- names and places --------------------------------------------------------------------------------------------
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names (p,): a column's own, and "column=level" for each level of a category."""
-        return entry_names(self.space)
-
-    @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Where the entries of each raw column stand, (d,)."""
         return tuple(tuple(range(place.start, place.stop)) for place in entry_places(self.space))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The places of each category's columns, of which one is 1 and the others are 0."""
+        """The places of each category's one-hot columns."""
         own = zip(self.space, self.places, strict=True)
         return tuple(places for feature, places in own if feature.kind == "categorical")
 
@@ -288,15 +322,7 @@ class ScaledColumns:
                 upper[places[0]] = interval.upper / scale
         return lower, upper
 
-    # ---- there -------------------------------------------------------------------------------------------------------
-    def encode(self, frame: pd.DataFrame) -> Floats:
-        """Return raw rows as points (m, p), columns matched by name."""
-        return self.encoded(self.space.coordinates(frame))
-
-    def encoded(self, coordinates: ArrayLike) -> Floats:
-        """Return rows of coordinates (m, d) as points (m, p)."""
-        return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
-
+    # ---- from raw rows to points -------------------------------------------------------------------------------------
     def diameter(self, coordinates: Floats) -> float:
         """Return the largest distance, as points, of two rows of data (m, d), of those without codes if two are."""
         is_place = ~on_codes(self.space, coordinates)
@@ -304,14 +330,10 @@ class ScaledColumns:
             coordinates = coordinates[is_place]
         return largest_distance(self.encoded(coordinates))
 
-    # ---- and back ----------------------------------------------------------------------------------------------------
+    # ---- from points to raw rows -------------------------------------------------------------------------------------
     def decode(self, points: ArrayLike, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return legal raw rows near points (m, p), as :meth:`legal` finds them."""
         return self.frame(self.legal(points, rng))
-
-    def frame(self, coordinates: Floats) -> pd.DataFrame:
-        """Return rows of coordinates (m, d) as a raw frame."""
-        return raw_frame(self.space, coordinates)
 
     def legal(self, points: ArrayLike, rng: np.random.Generator | None = None) -> Floats:
         """Return coordinates (m, d) of legal rows near points (m, p).
@@ -368,7 +390,7 @@ class ScaledColumns:
 
 
 def _described(feature: Feature, values: Floats) -> Feature:
-    """Return a column of numbers with statistics: its own, and those of the data where it has none."""
+    """Return a numeric column with statistics: its own, completed by those of the data."""
     if feature.is_finite:
         return feature
     amounts = values[~feature.are_codes(values)]
@@ -378,16 +400,6 @@ def _described(feature: Feature, values: Floats) -> Feature:
     known = (feature.mad, feature.std, feature.range)
     mad, std, width = (of_data[name] if own is None else own for name, own in zip(_STATISTICS, known, strict=True))
     return replace(feature, mad=mad, std=std, range=width)
-
-
-def _columns_of(feature: Feature, scale: float) -> Sequence[Column]:
-    """Return the scaled columns of one raw column."""
-    if not feature.is_finite:
-        return [Column(feature.name, steps=(Step("divide", np.float64(scale)),))]
-    count = len(feature.levels)
-    if feature.kind == "categorical":
-        return [Column(feature.name, table=SparseTable(count, (k,), (1.0,))) for k in range(count)]
-    return [Column(feature.name, table=tuple((np.arange(count) / max(count - 1, 1)).tolist()))]
 
 
 def _interval(feature: Feature, x0: float | None) -> Interval | None:
@@ -425,7 +437,7 @@ _THEN: Final = "Leave it out: what never varies tells nobody apart."
 
 @final
 @dataclass(frozen=True, eq=False)
-class ScaledFrame:
+class ScaledFrame(AbstractPoints):
     r"""The columns that a network sees, as functions of the raw ones.
 
     ============================ ======== ====================================================
@@ -444,6 +456,8 @@ class ScaledFrame:
     ----------
     space
         The d raw columns.
+    encoding
+        The columns as functions of the raw ones.
     least, width
         Least number and range of each raw column in the data, (d,); 0 and 1 for levels.
     dtypes
@@ -463,6 +477,7 @@ class ScaledFrame:
     """
 
     space: FeatureSpace
+    encoding: Encoding
     least: Floats
     width: Floats
     dtypes: dict[str, Any]
@@ -487,11 +502,13 @@ class ScaledFrame:
         coordinates = space.coordinates(frame)
         least = np.zeros(len(space))
         width = np.ones(len(space))
+        columns: list[Column] = []
         for j, feature in enumerate(space):
             if feature.is_finite:
                 if len(feature.levels) < 2:
                     but = f"{feature.name!r} has the level {feature.levels[0]!r} alone"
                     raise InvalidValueError(who, "columns of more than one level", but, _THEN)
+                columns += _columns_of(feature)
                 continue
             amounts = coordinates[~feature.are_codes(coordinates[:, j]), j]
             if not len(amounts):
@@ -503,18 +520,15 @@ class ScaledFrame:
                 raise InvalidValueError(who, "columns of a width above zero", but, _THEN)
             least[j] = low
             width[j] = high - low
-        return cls(space, least, width, {name: frame[name].dtype for name in space.names})
+            columns += _columns_of(feature, Step("subtract", least[j]), Step("divide", width[j]))
+        dtypes = {name: frame[name].dtype for name in space.names}
+        return cls(space, Encoding(tuple(columns), space.names), least, width, dtypes)
 
     # ---- names and places --------------------------------------------------------------------------------------------
     @cached_property
     def places(self) -> tuple[slice, ...]:
         """Where the entries of each raw column stand, (d,)."""
         return entry_places(self.space)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names (p,): a column's own, and "column=level" for each level of a category."""
-        return entry_names(self.space)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int], ...]:
@@ -531,23 +545,7 @@ class ScaledFrame:
         """Which columns (p,) are those of numbers."""
         return self.where(np.array([not feature.is_finite for feature in self.space]))
 
-    # ---- there -------------------------------------------------------------------------------------------------------
-    @cached_property
-    def encoding(self) -> Encoding:
-        """The columns as functions of the raw ones."""
-        columns: list[Column] = []
-        for feature, least, width in zip(self.space, self.least, self.width, strict=True):
-            columns += _min_max_columns(feature, least, width)
-        return Encoding(tuple(columns), self.space.names)
-
-    def encode(self, frame: pd.DataFrame) -> Floats:
-        """Return raw rows as points (n, p), columns matched by name."""
-        return self.encoded(self.space.coordinates(frame))
-
-    def encoded(self, coordinates: Floats) -> Floats:
-        """Return rows of coordinates (n, d) as points (n, p)."""
-        return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
-
+    # ---- what may be reached -----------------------------------------------------------------------------------------
     def room(self, coordinates: Floats) -> tuple[Floats, Floats]:
         """Return the least and the greatest entries (n, p) that a person may reach, between those of the data.
 
@@ -572,11 +570,6 @@ class ScaledFrame:
             stays = feature.are_codes(coordinates[:, j])  # who stands on a code stays, and nobody becomes one
             low[stays, place] = high[stays, place] = own[stays, place]
         return low, high
-
-    # ---- and back ----------------------------------------------------------------------------------------------------
-    def frame(self, coordinates: Floats) -> pd.DataFrame:
-        """Return rows of coordinates (n, d) as a raw frame."""
-        return raw_frame(self.space, coordinates)
 
     def legal(self, points: Floats, factual: Floats, *, whole: Flags | None = None) -> Floats:
         """Return the coordinates (n, d) nearest to points (n, p) that people at coordinates (n, d) may reach.
@@ -604,16 +597,6 @@ class ScaledFrame:
         return found
 
 
-def _min_max_columns(feature: Feature, least: float, width: float) -> list[Column]:
-    """Return the scaled columns of one raw column."""
-    if not feature.is_finite:
-        return [Column(feature.name, steps=(Step("subtract", np.float64(least)), Step("divide", np.float64(width))))]
-    count = len(feature.levels)
-    if feature.kind == "categorical":
-        return [Column(feature.name, table=SparseTable(count, (k,), (1.0,))) for k in range(count)]
-    return [Column(feature.name, table=tuple((np.arange(count) / (count - 1)).tolist()))]
-
-
 def _within(feature: Feature, own: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the ends of what may be reached in the direction in which a column moves."""
     if feature.direction == "increasing":
@@ -624,7 +607,7 @@ def _within(feature: Feature, own: Floats, low: Floats, high: Floats) -> tuple[F
 
 
 def _spacing(feature: Feature, *, whole: bool) -> float | None:
-    """Return how far neighbouring values are apart, where a column may hold whole numbers alone."""
+    """Return the distance of neighbouring values of a column; with ``whole``, of its whole numbers."""
     step = feature.spacing
     if not whole:
         return step

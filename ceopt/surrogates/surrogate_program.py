@@ -79,7 +79,7 @@ class SurrogateProgram:
         return self._prepared(np.zeros(len(self.columns.names)), 1.0, self.settings)
 
     def alone(self, prepared: Prepared) -> SolutionSet:
-        """Return what the rules alone leave."""
+        """Return the answer of the rules without a surrogate."""
         return search(prepared, self.row)
 
     def solve(self, fit: LinearFit, margin: float) -> SolutionSet:

@@ -1,4 +1,4 @@
-r"""Predictor and generator as plain trees of arrays, and what they compute: by JAX in training, by NumPy afterwards.
+r"""Predictor and generator of recourse: rows as they read them, their layers, and what they say of raw rows.
 
 A layer is a pair (W, b) of shapes (in, out) and (out,), and a list of layers is a chain. With the activation
 :math:`\sigma` behind every layer but a last one,
@@ -51,8 +51,6 @@ from ceopt.tolerances import SAME_SHARES
 
 __all__ = [
     "DEVICE",
-    "LEAK",
-    "OWN_LOGIT",
     "Array",
     "Codes",
     "Design",
@@ -62,6 +60,7 @@ __all__ = [
     "Thinning",
     "TrainingFrame",
     "Tree",
+    "as_relu",
     "generated",
     "initial",
     "moved_frame",
@@ -220,6 +219,19 @@ def _hidden(layers: Sequence[tuple[Array, Array]], h: Array, activation: str, xp
     return h
 
 
+def as_relu(layers: Layers, activation: str) -> Layers:
+    """Return a chain of layers whose hidden units are ReLUs: a leaky one becomes two, of h and of -h."""
+    chain = list(layers)
+    if activation == "relu":
+        return chain
+    for k in range(len(chain) - 1):
+        weights, biases = chain[k]
+        chain[k] = (np.hstack([weights, -weights]), np.concatenate([biases, -biases]))
+        weights, biases = chain[k + 1]
+        chain[k + 1] = (np.vstack([weights, -LEAK * weights]), biases)
+    return chain
+
+
 def scores_of(predictor: Tree, x: Array, activation: str, xp: Any, thin: Thinning | None = None) -> Array:
     """Return the scores (n, 1) or (n, K) of rows (n, p)."""
     z = _hidden(predictor["encoder"], x, activation, xp, thin)
@@ -369,7 +381,7 @@ class PredictorNetwork:
         return found
 
     def require_calculable(self, found: NDArray[Any], points: Floats) -> None:
-        """Refuse points (n, p) of which a network made NaN (n, q): such as are too great for single precision.
+        """Refuse points (n, p) that overflow single precision, seen as NaN in the outputs (n, q).
 
         Raises
         ------
@@ -404,23 +416,17 @@ class PredictorNetwork:
         UnknownNameError
             A label that is no class.
         """
-        return codes_of(who, name, labels, self.classes_)
-
-
-def codes_of(who: str, name: str, labels: Any, classes: NDArray[Any]) -> Codes:
-    """Return the places (n,) of labels among classes, or refuse what is none of them."""
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise InvalidValueError(who, f"one label a row as {name}", f"its shape is {given.shape}", "Give a column.")
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.empty(len(given), dtype=np.intp)
-    for row, label in enumerate(given.tolist()):
-        code = place.get(label) if isinstance(label, Hashable) else None
-        if code is None:
-            shown = list(place)[:_SHOWN]
-            raise UnknownNameError.among(who, f"class in {name}", label, shown, quoted=True)
-        found[row] = code
-    return found
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise InvalidValueError(who, f"one label a row as {name}", f"its shape is {given.shape}", "Give a column.")
+        place = {label: code for code, label in enumerate(self.classes_.tolist())}
+        codes = np.empty(len(given), dtype=np.intp)
+        for row, label in enumerate(given.tolist()):
+            if not isinstance(label, Hashable) or label not in place:
+                shown = list(place)[:_SHOWN]
+                raise UnknownNameError.among(who, f"class in {name}", label, shown, quoted=True)
+            codes[row] = place[label]
+        return codes
 
 
 # ==== A linear model or ReLU network that someone else trained, as a predictor network over scaled columns ============
@@ -558,7 +564,7 @@ class TrainingFrame:
 
 
 def _labels(who: str, y: Any, n_rows: int) -> NDArray[Any]:
-    """Return the labels (n,), or refuse what is not one for each row."""
+    """Return the labels (n,), one for each row, or refuse them."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidValueError(who, "one label a row as y", f"its shape is {labels.shape}", "Give a column.")
@@ -589,7 +595,7 @@ def _classes(who: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
 
 
 def _are_classes(labels: NDArray[Any]) -> bool:
-    """Tell whether labels are few values, and not numbers that are measured, infinities or bytes."""
+    """Return whether labels are few values, and not numbers that are measured, infinities or bytes."""
     if labels.ndim != 1 or labels.dtype.kind == "S":
         return False
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -692,8 +698,8 @@ def _inwards(own: RawColumn, made: RawColumn, cast: RawColumn) -> RawColumn:
     wide = made.to_numpy(dtype=np.float64)
     narrow = cast.to_numpy()
     too_far = np.abs(narrow.astype(np.float64) - start) > np.abs(wide - start)
-    back = np.nextafter(narrow, own.to_numpy())
-    return pd.Series(np.where(too_far, back, narrow), dtype=cast.dtype)
+    inner = np.nextafter(narrow, own.to_numpy())
+    return pd.Series(np.where(too_far, inner, narrow), dtype=cast.dtype)
 
 
 # ==== A trained generator: raw rows in, recourse as raw rows out, by NumPy alone ======================================

@@ -1,12 +1,15 @@
-"""What CounterNet and RoCourseNet share: the shape of a scikit-learn estimator about training and its two networks."""
+"""CounterNet and RoCourseNet: estimators about a predictor and a generator of recourse, and the check of their advice.
+
+The two networks are trained together (``training.py``); ``polish`` has the exact engine check what the generator says
+and replace what is wrong or dearer than proved bounds allow.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 import pandas as pd
@@ -57,7 +60,7 @@ from ceopt.training.networks import (
 from ceopt.training.to_onnx import onnx_bytes
 from ceopt.training.training import SCHEDULES, ShiftAttack, Trained, TrainingPlan, TrainingProgram, trained
 
-__all__ = ["AbstractRecourseNetwork", "CounterNet", "RoCourseNet", "polished"]
+__all__ = ["AbstractRecourseNetwork", "CounterNet", "RoCourseNet"]
 
 # ==== Recourse that a generator made ==================================================================================
 
@@ -78,13 +81,8 @@ _AUDIT: Final = {
 Point = Mapping[str, float]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Audited:
-    """What a person's advice came to: the checked answer, and a line of the audit."""
-
-    result: SolutionSet
-    line: dict[str, Any]
+#: What a person's advice came to: the checked answer, and a line of the audit.
+Audited: TypeAlias = tuple[SolutionSet, dict[str, Any]]
 
 
 def polished(
@@ -183,8 +181,8 @@ def _results(found: Iterator[tuple[int, Any]], lines: list[dict[str, Any]]) -> I
         if isinstance(one, Lost):
             yield place, one
         else:
-            lines[place] = one.line
-            yield place, one.result
+            result, lines[place] = one
+            yield place, result
 
 
 def _options(prepared: Mapping[Any, Prepared], max_ratio: float) -> dict[str, Any]:
@@ -205,15 +203,15 @@ def _table(lines: Sequence[dict[str, Any]], index: pd.Index[Any]) -> pd.DataFram
 
 
 # ---- one person ------------------------------------------------------------------------------------------------------
-def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: float) -> _Audited:
+def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: float) -> Audited:
     """Check one person's advice, bound the least cost, and take the advice or the engine's answer."""
     result = answered(replace(prepared, starts=advised[None, :]), row)
     if result.status is Status.ERROR:
-        return _Audited(result, _line("engine"))
+        return result, _line("engine")
     space = prepared.space
     factual = space.row(row)
     if result.status is Status.ALREADY_FAVOURABLE:
-        return _Audited(result, _line("generator", advised_cost=0.0, valid=True, cost=0.0, bound=0.0, gap=0.0))
+        return result, _line("generator", advised_cost=0.0, valid=True, cost=0.0, bound=0.0, gap=0.0)
     point = dict(zip(space.names, advised.tolist(), strict=True))
     prediction, is_valid = _said(prepared, point)
     broken = broken_rules(prepared.settings.rules, space, factual, point)
@@ -231,11 +229,11 @@ def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: 
         line["cost"] = result[0].cost
     if passes and result.bound:
         line["excess"] = advised_cost / result.bound - 1.0
-    return _Audited(result, line)
+    return result, line
 
 
 def _line(source: str, **known: Any) -> dict[str, Any]:
-    """Return a line of the audit; what is not known is missing."""
+    """Return a line of the audit, with missing values where nothing is given."""
     line: dict[str, Any] = dict.fromkeys(_AUDIT, np.nan) | {"source": source, "valid": False, "broken": ()}
     return line | {word: value for word, value in known.items() if value is not None}
 
@@ -247,7 +245,7 @@ def _said(prepared: Prepared, point: Point) -> tuple[Any, bool]:
 
 
 def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cost: float, max_ratio: float) -> bool:
-    """Tell whether advice that passes is cheap enough by what is proved, or, but for digits, what the engine found."""
+    """Return whether passing advice is within the proved ratio, or the engine's own answer up to its digits."""
     if result.bound is not None and advised_cost <= max_ratio * result.bound:
         return True
     if not result.counterfactuals:
@@ -258,7 +256,7 @@ def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cos
 
 
 def _can_be_begun_with(prepared: Prepared, factual: Point, advised: Floats) -> bool:
-    """Tell whether advice passes once it is put where the person can be and mended by the rules that can."""
+    """Return whether advice passes once it is put where the person can be and mended by the rules that can."""
     space = prepared.space
     rules = prepared.settings.rules
     reach = reach_of(space, factual)
@@ -350,21 +348,26 @@ _FIT_CHECKS: Final = {
 _BESIDE: Final = ("checkpoint", "progress", "device")
 
 
-class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A predictor and a generator of recourse, trained together on raw rows.
 
-    Who inherits from it stores its arguments under their names in ``__init__`` and says which attacker it trains
-    against.
+    A subclass lists its parameters in ``__init__``, stores them by ``_store`` and names its attacker, if it has one.
     """
 
-    # ---- what differs ------------------------------------------------------------------------------------------------
-    @abstractmethod
-    def _attack(self) -> ShiftAttack | None:
-        """Return the attacker, or None, or refuse its options."""
+    @final
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """Set each parameter of ``__init__`` under its name, as scikit-learn asks."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
-    @abstractmethod
+    # ---- what differs ------------------------------------------------------------------------------------------------
+    def _attack(self) -> ShiftAttack | None:
+        """Return the attacker, by default None, or refuse its options."""
+        return None
+
     def _radius(self) -> tuple[float, str]:
         """Return the full radius of the attacker's ball, and the schedule."""
+        return 0.0, "constant"
 
     # ---- training ----------------------------------------------------------------------------------------------------
     @final
@@ -455,7 +458,7 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         )
 
     def _keep(self, program: TrainingProgram, frame: TrainingFrame, found: Trained) -> None:
-        """Set what is known after training, as arrays of NumPy."""
+        """Set the fitted attributes, as arrays of NumPy."""
         import jax
 
         predictor = jax.tree.map(np.asarray, program.predictor_of(found.best[0]))
@@ -748,31 +751,7 @@ class CounterNet(AbstractRecourseNetwork):
         progress: bool = False,
         random_state: int = 0,
     ) -> None:
-        self.space = space
-        self.encoder = encoder
-        self.predictor = predictor
-        self.generator = generator
-        self.shared = shared
-        self.residual = residual
-        self.activation = activation
-        self.dropout = dropout
-        self.weights = weights
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.label_smoothing = label_smoothing
-        self.desired = desired
-        self.device = device
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
-
-    def _attack(self) -> ShiftAttack | None:
-        return None
-
-    def _radius(self) -> tuple[float, str]:
-        return 0.0, "constant"
+        self._store(locals())
 
 
 # ==== RoCourseNet: predictor and recourse from one network, trained against the worst shift of the data ===============
@@ -886,33 +865,7 @@ class RoCourseNet(AbstractRecourseNetwork):
         restart: bool = False,
         attacked: Literal["all", "head"] = "all",
     ) -> None:
-        self.space = space
-        self.encoder = encoder
-        self.predictor = predictor
-        self.generator = generator
-        self.shared = shared
-        self.residual = residual
-        self.activation = activation
-        self.dropout = dropout
-        self.weights = weights
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.label_smoothing = label_smoothing
-        self.desired = desired
-        self.device = device
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
-        self.attack_steps = attack_steps
-        self.unroll = unroll
-        self.perturbation = perturbation
-        self.norm = norm
-        self.schedule = schedule
-        self.inner_rate = inner_rate
-        self.restart = restart
-        self.attacked = attacked
+        self._store(locals())
 
     def _attack(self) -> ShiftAttack | None:
         given = check_fields(self, _ROCOURSENET_CHECKS)

@@ -24,7 +24,7 @@ from ceopt.surrogates.linear_recourse import roar, wachter
 from ceopt.surrogates.rivals import LimeSurrogate
 from ceopt.surrogates.sampler import BoundarySampler, DecidedRows, NoBoundaryError
 from ceopt.surrogates.scaled_columns import Floats, ScaledFrame
-from ceopt.training.networks import LEAK, PredictorNetwork, moved_frame, network_of, place_of, require_within
+from ceopt.training.networks import Layers, PredictorNetwork, as_relu, moved_frame, network_of, place_of, require_within
 
 __all__ = ["AbstractRowRecourse", "Rbr", "RoarLime", "VanillaCF", "WorstDensities"]
 
@@ -101,7 +101,7 @@ class AbstractRowRecourse(ABC):
         return moved_frame(X, space, found, coordinates)
 
     def _legal(self, box: BlackBox, points: Iterable[Floats], own: Floats) -> Floats:
-        """Return the first legal row (d,) near points of which the model says the target; else the first, or none."""
+        """Return the first legal row (d,) in the target, else the one nearest to the first point, else the own."""
         first = None
         for point in points:
             legal = self.columns.legal(point[None], own)
@@ -263,12 +263,15 @@ class RoarLime(AbstractRowRecourse):
     ) -> Iterable[Floats]:
         score = self._linear(ready, row)
         if score is not None:
-            found = roar(point, score.coef, score.intercept, lower=low, upper=high, **self.options)
+            found = roar(point, *score, lower=low, upper=high, **self.options)
             if found.point is not None:
                 yield found.point
 
-    def _linear(self, box: BlackBox, row: pd.DataFrame) -> _LinearScore | None:
-        """Return LIME's score about a row over columns from 0 to 1; None where the model says the same of all draws."""
+    def _linear(self, box: BlackBox, row: pd.DataFrame) -> tuple[Floats, float] | None:
+        """Return coefficients and intercept of LIME's score about a row, over columns from 0 to 1.
+
+        None where the model says the same of all draws.
+        """
         try:
             lime = self.lime.fit_local(box, row, self.data, target=box.target, space=self.columns.space)
         except NoBoundaryError:
@@ -282,16 +285,7 @@ class RoarLime(AbstractRowRecourse):
                 scale = lime.columns_.scales[j]
                 slopes[place] = own.width[j] / scale
                 offsets[place] = own.least[j] / scale
-        return _LinearScore(coef * slopes, float(_LOGIT_SLOPE * lime.intercept_ + coef @ offsets))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _LinearScore:
-    """``coef @ z + intercept``, in columns from 0 to 1."""
-
-    coef: Floats
-    intercept: float
+        return coef * slopes, float(_LOGIT_SLOPE * lime.intercept_ + coef @ offsets)
 
 
 # ==== VanillaCF: Wachter's search on the model itself, a logistic regression or a ReLU network ========================
@@ -413,27 +407,21 @@ def over(columns: ScaledFrame, network: PredictorNetwork) -> list[tuple[Floats, 
 
     A leaky ReLU becomes two ReLUs: of h and of -h.
     """
-    chain = []
+    layers: Layers = []
     for weights, biases in [*network.layers["encoder"], *network.layers["head"]]:
-        chain.append((np.asarray(weights, dtype=np.float64).T, np.asarray(biases, dtype=np.float64)))
-    if len(chain[-1][1]) == 2:
-        weights, biases = chain[-1]
-        chain[-1] = (weights[[1]] - weights[[0]], biases[[1]] - biases[[0]])
-    weights, biases = chain[0]
-    slopes = np.ones(weights.shape[1])
-    offsets = np.zeros(weights.shape[1])
+        layers.append((np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)))
+    if len(layers[-1][1]) == 2:
+        weights, biases = layers[-1]
+        layers[-1] = (weights[:, [1]] - weights[:, [0]], biases[[1]] - biases[[0]])
+    weights, biases = layers[0]
+    slopes = np.ones(len(weights))
+    offsets = np.zeros(len(weights))
     own = network.columns
     for j, place in enumerate(own.places):
         slopes[place] = columns.width[j] / own.width[j]
         offsets[place] = (columns.least[j] - own.least[j]) / own.width[j]
-    chain[0] = (weights * slopes, biases + weights @ offsets)
-    if network.activation == "leaky_relu":
-        for k in range(len(chain) - 1):
-            weights, biases = chain[k]
-            chain[k] = (np.vstack([weights, -weights]), np.concatenate([biases, -biases]))
-            weights, biases = chain[k + 1]
-            chain[k + 1] = (np.hstack([weights, -LEAK * weights]), biases)
-    return chain
+    layers[0] = (weights * slopes[:, None], biases + weights.T @ offsets)
+    return [(weights.T, biases) for weights, biases in as_relu(layers, network.activation)]
 
 
 # ==== The least and the greatest Gaussian density at a point, over moments in a ball about those of a kernel ==========
@@ -540,7 +528,7 @@ class WorstDensities:
 
 
 def _rest(p: int, radius: float, share: Floats) -> Floats:
-    """Return by how much each of the other directions is widened by what is left of the radius."""
+    """Return how much the rest of the radius widens each of the other directions."""
     return np.asarray(radius * np.sqrt(np.maximum(0.0, 1.0 - share**2) / max(p - 1, 1)))
 
 

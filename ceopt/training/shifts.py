@@ -1,4 +1,8 @@
-"""The linear classifier that rows train: to the optimum, by libraries that find it to many digits."""
+"""Classifiers trained again on rows that move: the optimum of training, the attack by gradients, the worst shift.
+
+``retrained`` fits a linear classifier to many digits; ``virtual_data_shift`` attacks a network by gradients through its
+training; ``worst_shift`` solves the program of the worst shift for a linear classifier and checks the answer.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ from ceopt.status import Status
 from ceopt.surrogates.scaled_columns import Flags, ScaledFrame
 from ceopt.tolerances import LEAST_UNIT, NEAR_MARGIN, OPTIMUM_FOUND, SHIFT_CHECKED, SHIFT_GAP
 from ceopt.training.networks import Array, Codes, PredictorNetwork, Tree, network_of, require_jax, scores_of, shares_of
-from ceopt.training.training import AttackedRows, ShiftAttack
+from ceopt.training.training import STEPS_OF_RADIUS, AttackedRows, ShiftAttack
 
 __all__ = ["RetrainedWeights", "VirtualShift", "WorstShift", "retrained", "virtual_data_shift", "worst_shift"]
 
@@ -273,8 +277,6 @@ _FITS: Final = {"squared": _ridge, "hinge": _support_vectors, "logistic": _logis
 # ==== Virtual data shift: the worst retrained model that a small change of the training data can lead to ==============
 
 _WHO: Final = "virtual_data_shift"
-#: Length of a step, in radii of the ball over the number of steps, as Algorithm 1 takes it.
-_STEPS_OF_RADIUS: Final = 2.5
 _VIRTUAL_CHECKS: Final = {
     "perturbation": LENGTH,
     "steps": Whole(at_least=1),
@@ -426,7 +428,7 @@ def virtual_data_shift(
     wanted = _targets(network, rows, advice, targets)
     step_size = settings["step_size"]
     if step_size is None:
-        step_size = _STEPS_OF_RADIUS * settings["perturbation"] / settings["steps"]
+        step_size = STEPS_OF_RADIUS * settings["perturbation"] / settings["steps"]
     attack = ShiftAttack(
         settings["steps"], settings["unroll"], settings["norm"], settings["learning_rate"], settings["restart"]
     )

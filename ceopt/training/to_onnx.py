@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import UnsupportedModelError
-from ceopt.training.networks import LEAK, PredictorNetwork
+from ceopt.training.networks import PredictorNetwork, as_relu
 
 __all__ = ["onnx_bytes"]
 
@@ -78,7 +78,7 @@ def _kind_of(who: str, what: str, values: Sequence[Any]) -> type:
 
 
 def _fits(value: Any) -> bool:
-    """Tell whether ONNX can hold a value, if it is a whole number."""
+    """Return whether ONNX can hold a value, if it is a whole number."""
     limits = np.iinfo(np.int64)
     return not isinstance(value, int | np.integer) or limits.min <= int(value) <= limits.max
 
@@ -124,6 +124,11 @@ class _OnnxWriter:
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, 1]))
         return name
 
+    def _type_of(self, kind: type, number: str) -> int:
+        """Return the ONNX type of levels or labels; floats are written as ``number``."""
+        names = {str: "STRING", bool: "BOOL", int: "INT64", float: number}
+        return int(self.onnx.TensorProto.DataType.Value(names[kind]))
+
     # ---- columns -----------------------------------------------------------------------------------------------------
     def number(self, feature: Feature, least: float, width: float) -> str:
         """Return a number as a share of its range, (n, 1)."""
@@ -137,13 +142,7 @@ class _OnnxWriter:
         kind = _kind_of(who, f"the levels of {feature.name!r}", feature.levels)
         values = list(feature.levels)
         count = len(values)
-        types = {
-            str: self.onnx.TensorProto.STRING,
-            bool: self.onnx.TensorProto.BOOL,
-            int: self.onnx.TensorProto.INT64,
-            float: self.onnx.TensorProto.FLOAT,
-        }
-        raw = self.given(feature.name, types[kind])
+        raw = self.given(feature.name, self._type_of(kind, "FLOAT"))
         if kind is bool:
             raw = self.node("Cast", [raw], to=self.onnx.TensorProto.INT64)
             kind = int
@@ -162,17 +161,11 @@ class _OnnxWriter:
     # ---- network -----------------------------------------------------------------------------------------------------
     def layers(self, h: str) -> str:
         """Return the scores (n, 1) or (n, K)."""
-        *hidden, (weights, biases) = [*self.network.layers["encoder"], *self.network.layers["head"]]
-        leaky = self.network.activation == "leaky_relu"
-        doubled = False
-        for own_weights, own_biases in hidden:
-            own = _after(own_weights, doubled=doubled)
-            if leaky:
-                own = np.hstack([own, -own])
-                own_biases = np.concatenate([own_biases, -own_biases])  # noqa: PLW2901 - as the weights
-                doubled = True
-            h = self.node("Relu", [self._affine(h, own, own_biases)])
-        return self._affine(h, _after(weights, doubled=doubled), biases)
+        network = self.network
+        *hidden, last = as_relu([*network.layers["encoder"], *network.layers["head"]], network.activation)
+        for weights, biases in hidden:
+            h = self.node("Relu", [self._affine(h, weights, biases)])
+        return self._affine(h, *last)
 
     def _affine(self, h: str, weights: NDArray[Any], biases: NDArray[Any]) -> str:
         return self.node("Gemm", [h, self.constant(weights, np.float32), self.constant(biases, np.float32)])
@@ -204,15 +197,9 @@ class _OnnxWriter:
     def finished(self, label: str, shares: str) -> bytes:
         """Return the model, its outputs named."""
         classes = self.network.classes_.tolist()
-        types = {
-            str: self.onnx.TensorProto.STRING,
-            bool: self.onnx.TensorProto.BOOL,
-            int: self.onnx.TensorProto.INT64,
-            float: self.onnx.TensorProto.DOUBLE,
-        }
         outputs = []
         for wanted, made, kind, shape in (
-            ("label", label, types[type(classes[0])], [None]),
+            ("label", label, self._type_of(type(classes[0]), "DOUBLE"), [None]),
             ("probabilities", shares, self.onnx.TensorProto.FLOAT, [None, len(classes)]),
         ):
             name = self.name(wanted)
@@ -223,10 +210,3 @@ class _OnnxWriter:
         model = self.onnx.helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="ceopt")
         self.onnx.checker.check_model(model, full_check=True)
         return bytes(model.SerializeToString())
-
-
-def _after(weights: NDArray[Any], *, doubled: bool) -> NDArray[Any]:
-    """Return weights (in, out) behind units of ReLU, or behind pairs that make a leaky one each."""
-    if not doubled:
-        return np.asarray(weights)
-    return np.vstack([weights, -np.float32(LEAK) * weights])

@@ -1,25 +1,4 @@
-r"""Epoch after epoch: the radius grows, losses are written down, the best weights kept, and training ends in time.
-
-The attacker of Algorithm 1 on arrays: K look-ahead steps of retraining, and the gradient through them.
-
-.. math::
-    \max_{\delta:\ \|\delta_i\| \le \varepsilon}\ L\bigl(f(x^{cf}; \theta'_{opt}(\delta)), t\bigr) \quad \text{s.t.}
-    \quad \theta'_{opt}(\delta) = \arg\min_{\theta'} L\bigl(f(x + \delta; \theta'), y\bigr)
-
-The loss is the mean squared error of probabilities q against wanted ones t, :math:`L(q, t) = \frac{1}{2n} \sum_i
-\|q_i - t_i\|^2`, which for two classes is the mean of :math:`(q_{i1} - t_{i1})^2`.
-
-The three losses of training: prediction, validity, proximity; each a mean squared error.
-
-.. math::
-    L_1 = \frac{1}{2n} \sum_i \lVert f(x_i) - y_i \rVert^2, \quad
-    L_2 = \frac{1}{2n} \sum_i \lVert f(x^{cf}_i; \theta') - t_i \rVert^2, \quad
-    L_3 = \frac{1}{np} \sum_i \lVert x_i - x^{cf}_i \rVert^2
-
-f gives probabilities, y and t are classes (one 1 a row): for two classes :math:`L_1` is the mean of
-:math:`(f_1(x_i) - y_{i1})^2`. The third is a mean over rows and columns, as the published code takes it.
-
-An epoch of block-wise coordinate descent as one compiled program, and the losses on rows held out.
+r"""Training of predictor and generator: epochs as compiled programs, the attacker, checkpoints, and when it ends.
 
 For each batch, with one Adam for each block and gradients cut to a length of 0.5:
 
@@ -31,7 +10,15 @@ For each batch, with one Adam for each block and gradients cut to a length of 0.
     \quad x^{cf} = g(x; \theta_g)
 
 The predictor is fixed in the last step, also where the generator reads its hidden units. The targets t are the other
-of two classes than f says of x, rounded; or the desired class.
+of two classes than f says of x, rounded; or the desired class. The loss of probabilities q against wanted ones t is
+:math:`L(q, t) = \frac{1}{2n} \sum_i \|q_i - t_i\|^2`, for two classes the mean of :math:`(q_{i1} - t_{i1})^2`; that of
+rows and recourse is a mean over rows and columns, as the published code takes it.
+
+The attacker of Algorithm 1 takes K look-ahead steps of retraining, and the gradient through them:
+
+.. math::
+    \max_{\delta:\ \|\delta_i\| \le \varepsilon}\ L\bigl(f(x^{cf}; \theta'_{opt}(\delta)), t\bigr) \quad \text{s.t.}
+    \quad \theta'_{opt}(\delta) = \arg\min_{\theta'} L\bigl(f(x + \delta; \theta'), y\bigr)
 """
 
 from __future__ import annotations
@@ -70,21 +57,13 @@ from ceopt.training.networks import (
 )
 
 __all__ = [
-    "RANDOM",
     "SCHEDULES",
+    "STEPS_OF_RADIUS",
     "AttackedRows",
-    "Batch",
     "ShiftAttack",
-    "Sizes",
     "Trained",
     "TrainingPlan",
     "TrainingProgram",
-    "proximity_loss",
-    "radius_at",
-    "restored",
-    "saved",
-    "smoothed",
-    "squared_error",
     "trained",
 ]
 
@@ -102,7 +81,7 @@ _THEN: Final = "Name another file, or delete this one to begin anew."
 
 
 def saved(who: str, path: Path, head: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
-    """Write what is known after an epoch; the file is the old one or the new one at any time.
+    """Write the state after an epoch; the file is the old one or the new one at any time.
 
     Raises
     ------
@@ -132,7 +111,7 @@ def _unwritable(who: str, path: Path, why: str) -> UnwritableFileError:
 def restored(
     who: str, path: Path, made_by: dict[str, Any], shapes: list[NDArray[Any]]
 ) -> tuple[dict[str, Any], list[NDArray[Any]]] | None:
-    """Return what a checkpoint knows; None where there is none yet.
+    """Return head and arrays of a checkpoint; None where no file exists yet.
 
     Parameters
     ----------
@@ -204,7 +183,7 @@ def _read(path: Path, shapes: Sequence[NDArray[Any]]) -> tuple[Any, list[NDArray
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    """Return shape, dtype and order of an array, of which nothing else is read."""
+    """Return shape, dtype and order of an array from its header."""
     version = np.lib.format.read_magic(file)
     _expect(version == (1, 0))  # what numpy writes of plain numbers
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
@@ -439,7 +418,7 @@ def smoothed(wanted: Array, key: Array) -> Array:
 #: Length to which gradients are cut, as in the published code.
 _LONGEST: Final = 0.5
 #: Length of a step of the attack, in radii of the ball over the number of steps, as Algorithm 1 takes it.
-_STEPS_OF_RADIUS: Final = 2.5
+STEPS_OF_RADIUS: Final = 2.5
 #: The generator of random numbers: the same ones on every device, whatever JAX is told to prefer.
 RANDOM: Final = "threefry2x32"
 
@@ -466,7 +445,7 @@ class Batch(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The options that are numbers: no program is compiled anew for another."""
+    """Numeric options, arguments of the compiled program."""
 
     weights: Array
     learning_rate: Array
@@ -481,7 +460,7 @@ Losses: TypeAlias = Array
 @final
 @dataclass(frozen=True, slots=True)
 class TrainingProgram:
-    """The options that are no numbers, for each of which a program is compiled.
+    """Static options; JAX compiles one program per combination.
 
     Parameters
     ----------
@@ -517,13 +496,11 @@ class TrainingProgram:
 
     def predictor_of(self, weights: Array) -> Tree:
         """Return the predictor of a vector of weights."""
-        tree: Tree = _trees(self.design)[0](weights)
-        return tree
+        return _trees(self.design)[0](weights)
 
     def generator_of(self, weights: Array) -> Tree:
         """Return the generator of a vector of weights."""
-        tree: Tree = _trees(self.design)[1](weights)
-        return tree
+        return _trees(self.design)[1](weights)
 
     def shares(self, predictor: Tree, x: Array, thin: Thinning | None = None) -> Array:
         """Return probabilities (n, K)."""
@@ -580,7 +557,7 @@ class TrainingProgram:
 
     # ---- both steps of a batch ---------------------------------------------------------------------------------------
     def predictor_step(self, networks: Networks, rows: Batch, sizes: Sizes, key: Array) -> tuple[Networks, Array]:
-        """Return the networks after a step of the predictor alone, and its loss."""
+        """Return the networks after one step of the predictor, and its loss."""
         import jax
 
         of_labels, of_units = jax.random.split(key)
@@ -601,7 +578,7 @@ class TrainingProgram:
     def generator_step(
         self, networks: Networks, rows: Batch, sizes: Sizes, key: Array
     ) -> tuple[Networks, tuple[Array, Array]]:
-        """Return the networks after a step of the generator alone, and its losses of validity and proximity."""
+        """Return the networks after one step of the generator, and its losses of validity and proximity."""
         import jax
 
         of_shift, of_units = jax.random.split(key)
@@ -632,7 +609,7 @@ class TrainingProgram:
         attack = self.attack
         given = AttackedRows(rows.x, rows.labels, self.made(predictor, generator, rows), targets)
         shift = attack.start(key, rows.x.shape, sizes.movable, sizes.radius).astype(jnp.float32)
-        step_size = _STEPS_OF_RADIUS * sizes.radius / attack.steps
+        step_size = STEPS_OF_RADIUS * sizes.radius / attack.steps
         return attack.run(
             self.shares, predictor, given,
             shift=shift, movable=sizes.movable, perturbation=sizes.radius, step_size=step_size,
@@ -676,7 +653,7 @@ def _adam() -> Any:
 
 
 @functools.lru_cache(maxsize=32)
-def _trees(design: Design) -> tuple[Any, Any]:
+def _trees(design: Design) -> tuple[Callable[[Array], Tree], Callable[[Array], Tree]]:
     """Return what makes a predictor, and a generator, of a vector of weights."""
     import jax
     from jax.flatten_util import ravel_pytree
@@ -686,20 +663,12 @@ def _trees(design: Design) -> tuple[Any, Any]:
     return ravel_pytree(empty[0])[1], ravel_pytree(empty[1])[1]
 
 
-class Compiled(NamedTuple):
-    """The functions of a program, compiled on their first call."""
-
-    begun: Any
-    epoch: Any
-    held_out: Any
-
-
 @functools.lru_cache(maxsize=32)
-def compiled(program: TrainingProgram) -> Compiled:
-    """Return the functions of a program; those of an equal one are the same."""
+def compiled(program: TrainingProgram) -> tuple[Any, Any, Any]:
+    """Return the functions of a program, compiled on their first call: start, epoch and losses on rows held out."""
     import jax
 
-    return Compiled(jax.jit(program.begun), jax.jit(program.epoch), jax.jit(program.held_out))
+    return jax.jit(program.begun), jax.jit(program.epoch), jax.jit(program.held_out)
 
 
 # ==== Epoch after epoch: the radius grows, losses are written down, the best weights kept, and training ends in time ==
@@ -748,9 +717,7 @@ class TrainingPlan:
     settings: dict[str, Any]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class LossesByEpoch:
+class LossesByEpoch(NamedTuple):
     """Losses of an epoch: of its batches (prediction, validity, proximity), the radius, and the whole on rows held out.
 
     ``held_out`` is the weighted sum of the three losses, under an attack of the full radius; NaN without rows held out.
@@ -789,9 +756,7 @@ class Trained:
     def frame(self) -> pd.DataFrame:
         """Return the losses as a frame with a row for each epoch, from 1."""
         epochs = pd.RangeIndex(1, len(self.history) + 1, name="epoch")
-        names = list(LossesByEpoch.__dataclass_fields__)
-        rows = [[getattr(losses, name) for name in names] for losses in self.history]
-        return pd.DataFrame(rows, columns=names, index=epochs, dtype=np.float64)
+        return pd.DataFrame(self.history, columns=LossesByEpoch._fields, index=epochs, dtype=np.float64)
 
 
 def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: TrainingPlan) -> Trained:
@@ -815,10 +780,10 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
     """
     import jax
 
-    run = compiled(program)
+    begun, run_epoch, run_held_out = compiled(program)
     key = jax.random.key(plan.random_state, impl=RANDOM)
     seen, unseen = _parts(frame, plan)
-    now = _begun(run.begun(jax.random.fold_in(key, _OF_START)))
+    now = _begun(begun(jax.random.fold_in(key, _OF_START)))
     made_by = {**plan.settings, "data": _fingerprint(frame)}
     if plan.checkpoint is not None:
         found = restored(who, plan.checkpoint, made_by, jax.tree.map(np.asarray, _arrays(now)))
@@ -832,10 +797,10 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
             radius = radius_at(plan.schedule, epoch, plan.epochs, plan.perturbation)
             of_epoch = jax.random.fold_in(key, _OF_EPOCHS + epoch)
             order = _order(plan.random_state, epoch, len(seen.x), program.batch)
-            networks, losses = run.epoch(now.networks, seen, order, _sizes(plan, frame, radius), of_epoch)
+            networks, losses = run_epoch(now.networks, seen, order, _sizes(plan, frame, radius), of_epoch)
             held_out = math.nan
             if unseen is not None:
-                found_out = run.held_out(networks, unseen, full, jax.random.fold_in(key, _OF_HELD_OUT))
+                found_out = run_held_out(networks, unseen, full, jax.random.fold_in(key, _OF_HELD_OUT))
                 held_out = float(np.dot(plan.weights, np.asarray(found_out, dtype=np.float64)))
             prediction, validity, proximity = np.asarray(losses, dtype=np.float64).tolist()
             written = LossesByEpoch(prediction, validity, proximity, radius, held_out)
@@ -937,10 +902,7 @@ def _arrays(now: Trained) -> list[Any]:
 
 
 def _head(now: Trained, made_by: dict[str, Any]) -> dict[str, Any]:
-    history = []
-    for losses in now.history:
-        history.append([getattr(losses, name) for name in LossesByEpoch.__dataclass_fields__])
-    return {"made_by": made_by, "history": history, "best_loss": now.best_loss, "waited": now.waited}
+    return {"made_by": made_by, "history": now.history, "best_loss": now.best_loss, "waited": now.waited}
 
 
 def _from_checkpoint(now: Trained, head: dict[str, Any], arrays: list[NDArray[Any]]) -> Trained:

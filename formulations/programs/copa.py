@@ -1,12 +1,8 @@
-"""The COPA problem, as programs.
+"""The COPA problem: plans that are near, likely to survive retraining and diverse.
 
-The nearest counterfactual whose validity value is at least r: what `copa_plan(method="global")` solves, r by r.
-
-A plan without diversity consists of it, J times.
-
-The COPA problem as an explicit program of quadratic rows: what `copa_plan(method="nonlinear")` solves, on SCIP.
-
-Its answer is a plan that is near, likely to survive and diverse.
+``copa_plan`` is the whole problem in quadratic rows, which `copa_plan(method="nonlinear")` of the plans solves on SCIP.
+``copa_plan_alike`` is the nearest counterfactual of a validity value, of which a plan without diversity consists; the
+plans' method "global" solves it value by value.
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ from ceopt.formulations.programs.parts import (
     Region,
     add_point,
     affine_differences,
+    described,
     limits_of,
     require_distance,
     require_region,
@@ -35,7 +32,6 @@ from ceopt.formulations.programs.subset import pairs_of
 from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["copa_plan", "copa_plan_alike", "greatest_ratio"]
 
@@ -229,15 +225,12 @@ def copa_plan_alike(
         spread = [sum_of(model.x.values(), radius * column) for column in factor.T]
         model.valid = pyo.Constraint(expr=soc(mean_score, spread) >= 0)
     model.distance = pyo.Objective(expr=model.t)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="nearest counterfactual of a validity value",
-            formula="min |x - x0|, r |F'x| <= mean'x, mean'x >= margin",
-            reference="COPA (6) without diversity, lemma 4.1",
-        ),
+        title="nearest counterfactual of a validity value",
+        formula="min |x - x0|, r |F'x| <= mean'x, mean'x >= margin",
+        reference="COPA (6) without diversity, lemma 4.1",
     )
-    return model
 
 
 # ==== The COPA problem as an explicit program of quadratic rows =======================================================
@@ -397,15 +390,12 @@ def copa_plan(
         add_determinant(model, distance, tight, most=2.0 * float(within), smoothing=float(smoothing))
         value -= float(diversity_weight) * model.det
     model.value = pyo.Objective(expr=value)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="COPA plan",
-            formula="min mean t - validity r - diversity det K, r n_j <= mean'x_j, n_j >= |F'x_j|, K (1 + D) = 1",
-            reference="COPA (4) to (6)",
-        ),
+        title="COPA plan",
+        formula="min mean t - validity r - diversity det K, r n_j <= mean'x_j, n_j >= |F'x_j|, K (1 + D) = 1",
+        reference="COPA (4) to (6)",
     )
-    return model
 
 
 def greatest_ratio(moments: Moments) -> float:

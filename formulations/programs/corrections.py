@@ -11,11 +11,10 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.programs.moments import require_mean, require_moments, require_plan, require_point
-from ceopt.formulations.programs.parts import Floats, require_bounds, require_columns, sum_of
+from ceopt.formulations.programs.parts import Floats, described, require_bounds, require_columns, sum_of
 from ceopt.solvers.checks import LENGTH, Matrix, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "combination",
@@ -46,7 +45,7 @@ def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bo
 
 
 def require_inequalities(who: str, inequalities: Sequence[ArrayLike] | None, d: int) -> tuple[Floats, Floats]:
-    """Return (A, b) of conditions A x <= b on d columns, without rows if there are none, or refuse them."""
+    """Return (A, b) of conditions A x <= b on d columns, by default without rows, or refuse them."""
     if inequalities is None:
         return np.zeros((0, d)), np.zeros(0)
     if not isinstance(inequalities, Sequence) or len(inequalities) != 2:
@@ -198,15 +197,12 @@ def robust_improvement(
     model.held = pyo.Constraint(np.flatnonzero(~free).tolist(), rule=lambda m, k: m.x[k] == float(point[k]))
     add_side_conditions(model, who, model.x, inequalities=inequalities, bounds=bounds)
     model.slack = pyo.Objective(expr=sum(score), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="robust improvement of one counterfactual",
-            formula="max mean'x - kappa |F'x| - radius sqrt(1 + kappa^2) |x|, |x - x0| <= perturbation",
-            reference="own; the bound is that of COPA theorem 2.2, J = 1",
-        ),
+        title="robust improvement of one counterfactual",
+        formula="max mean'x - kappa |F'x| - radius sqrt(1 + kappa^2) |x|, |x - x0| <= perturbation",
+        reference="own; the bound is that of COPA theorem 2.2, J = 1",
     )
-    return model
 
 
 # ==== The counterfactual near a given one whose decision boundary is farthest from the mean parameters ================
@@ -315,15 +311,12 @@ def mahalanobis_correction(
     model.held = pyo.Constraint(np.flatnonzero(~free).tolist(), rule=lambda _, k: away[k] == 0.0)
     add_side_conditions(model, who, model.v, inequalities=inequalities, bounds=bounds, scale=model.t)
     model.inverse_ratio = pyo.Objective(expr=model.s)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Mahalanobis correction of one counterfactual",
-            formula="min |F'v|, |v - t x| <= perturbation t, mean'v = 1",
-            reference="COPA theorem 3.1",
-        ),
+        title="Mahalanobis correction of one counterfactual",
+        formula="min |F'v|, |v - t x| <= perturbation t, mean'v = 1",
+        reference="COPA theorem 3.1",
     )
-    return model
 
 
 # ==== The nearest plan whose counterfactuals are all favourable at the mean parameters ================================
@@ -405,12 +398,9 @@ def requirement_correction(
         range(n), rule=lambda block, j: combination([block.move[j, k] for k in free], m[free]) >= float(gaps[j])
     )
     model.total = pyo.Objective(expr=pyo.quicksum(move**2 for move in model.move.values()))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="requirement correction",
-            formula="min sum |move_j|^2, mean'(x_j + move_j) >= margin",
-            reference="COPA section 3.1",
-        ),
+        title="requirement correction",
+        formula="min sum |move_j|^2, mean'(x_j + move_j) >= margin",
+        reference="COPA section 3.1",
     )
-    return model

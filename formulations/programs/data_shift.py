@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -13,17 +13,15 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.solvers.checks import LENGTH, AllOf, Choice, Divisor, Flag, Matrix, Moderate, Real, check_arguments
 from ceopt.solvers.cones import exponential
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "LabelledRows",
     "ShiftQuestion",
     "add_shift",
-    "add_switched",
     "data_shift",
     "require_classes",
     "require_labelled_rows",
@@ -69,7 +67,7 @@ class LabelledRows:
 def require_labelled_rows(
     who: str, X: ArrayLike, y: ArrayLike, *, loss: str, regularization: float, intercept: bool
 ) -> LabelledRows:
-    """Return rows, labels and training, or refuse what is none in the name of ``who``; labels are any numbers yet."""
+    """Return rows, labels and training, or refuse them in the name of ``who``; labels may be any numbers."""
     found = check_arguments(who, _ROWS_CHECKS, locals())
     rows = Matrix((None, None), "Give one row of numbers for each label.").require(who, "X", X)
     n, d = rows.shape
@@ -83,7 +81,7 @@ def require_labelled_rows(
 
 
 def require_classes(who: str, rows: LabelledRows) -> None:
-    """Refuse labels other than -1 and 1, and one class alone where there is an intercept."""
+    """Refuse labels other than -1 and 1, and a single class where there is an intercept."""
     others = np.flatnonzero(np.abs(rows.y) != 1.0)
     if others.size:
         k = int(others[0])
@@ -162,7 +160,7 @@ def require_shift_question(
     objective: str,
     **training: Any,
 ) -> ShiftQuestion:
-    """Return the question, or refuse what is none in the name of ``who``; ``training`` is of the labelled rows."""
+    """Return the question, or refuse it in the name of ``who``; ``training`` are options of the labelled rows."""
     rows = require_labelled_rows(who, X, y, **training)
     require_classes(who, rows)
     found = check_arguments(who, _SHIFT_CHECKS, locals())
@@ -379,7 +377,7 @@ def _add_loss(model: Any, greatest: Any, over: Any) -> None:
 
 
 def add_shift(model: Any, question: ShiftQuestion) -> None:
-    """Add the variables of the shift to a model, and the rows that hold them alone.
+    """Add the variables of the shift to a model, and the rows between them.
 
     ========== ============================================ ========================================================
     shift      component                                    meaning
@@ -491,7 +489,7 @@ def hinge_sizes(question: ShiftQuestion) -> TrainedSizes:
     return TrainedSizes(weight, (-intercept, intercept), (0.0, 1.0))
 
 
-def add_hinge_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> dict[int, Any]:
+def add_hinge_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[int, Any]:
     """Add complementarity by binaries, the pull being N times the multiplier, and return what each row pulls with.
 
     A row is ``beyond`` its margin, ``on`` it or ``short`` of it: with the pull 0, between 0 and 1, or 1. ``slack`` is
@@ -503,16 +501,14 @@ def add_hinge_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> 
     model.slack = pyo.Var(rows, bounds=(0.0, 1.0 + greatest))
     model.met = pyo.Var(rows, domain=pyo.Binary)
     model.short = pyo.Var(rows, domain=pyo.Binary)
-    scores = {i: model.score[i] for i in rows}
-    pulls = {i: model.pull[i] for i in rows}
-    margins = labelled(model, question, "flipped_score", scores, (-greatest, greatest))
-    signed = labelled(model, question, "flipped_pull", pulls, sizes.pull)
+    margins = labelled(model, question, "flipped_score", model.score, (-greatest, greatest))
+    signed = labelled(model, question, "flipped_pull", model.pull, sizes.pull)
     model.outside = pyo.Constraint(rows, rule=lambda m, i: margins[i] + m.slack[i] >= 1.0)
     model.tight = pyo.Constraint(rows, rule=lambda m, i: margins[i] + m.slack[i] + over * m.met[i] <= 1.0 + over)
     model.paid = pyo.Constraint(rows, rule=lambda m, i: m.slack[i] - (1.0 + greatest) * m.short[i] <= 0.0)
     model.pulled = pyo.Constraint(rows, rule=lambda m, i: m.pull[i] - m.met[i] <= 0.0)
     model.whole = pyo.Constraint(rows, rule=lambda m, i: m.short[i] - m.pull[i] <= 0.0)
-    return dict(signed)
+    return signed
 
 
 # ==== The logistic loss: how great its optimum can be, and what makes it one ==========================================
@@ -553,7 +549,7 @@ def _log_odds(question: ShiftQuestion) -> tuple[float, float]:
     return math.log(least / (n - least)), math.log(most / (n - most))
 
 
-def add_logistic_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> dict[int, Any]:
+def add_logistic_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[int, Any]:
     """Add the link of pull a and margin m, and return what each row pulls with; the pull is N times the multiplier.
 
     ``above`` is at least exp(m) and ``below`` at least exp(-m): with ``most``, a (1 + above) is at most 1, so that a is
@@ -563,15 +559,13 @@ def add_logistic_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) 
     greatest = sizes.score(question)
     model.above = pyo.Var(rows, bounds=(0.0, None))
     model.below = pyo.Var(rows, bounds=(0.0, None))
-    scores = {i: model.score[i] for i in rows}
-    pulls = {i: model.pull[i] for i in rows}
-    margins = labelled(model, question, "flipped_score", scores, (-greatest, greatest))
-    signed = labelled(model, question, "flipped_pull", pulls, sizes.pull)
+    margins = labelled(model, question, "flipped_score", model.score, (-greatest, greatest))
+    signed = labelled(model, question, "flipped_pull", model.pull, sizes.pull)
     model.rises = pyo.Constraint(rows, rule=lambda m, i: exponential(margins[i], 1.0, m.above[i]) >= 0)
     model.falls = pyo.Constraint(rows, rule=lambda m, i: exponential(-margins[i], 1.0, m.below[i]) >= 0)
     model.most = pyo.Constraint(rows, rule=lambda m, i: m.pull[i] + m.pull[i] * m.above[i] <= 1.0)
     model.least = pyo.Constraint(rows, rule=lambda m, i: m.below[i] - m.pull[i] - m.pull[i] * m.below[i] <= 0.0)
-    return dict(signed)
+    return signed
 
 
 # ==== The squared loss: how great its optimum can be, and what makes it one ===========================================
@@ -619,7 +613,7 @@ def _mean_label(question: ShiftQuestion) -> float:
     return level
 
 
-def add_squared_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> dict[int, Any]:
+def add_squared_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[int, Any]:
     """Add ``residual``, the pull being the residual s - y, and return what each row pulls with: its negative."""
     del sizes
 
@@ -632,16 +626,14 @@ def add_squared_rows(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -
 
 # ==== The worst shift of training data for explanations, its retrained classifier stated by conditions of optimality ==
 
-#: By the names of the losses: bounds of what they train, and the rows that tie pulls to scores.
-_SIZES: Final[Mapping[str, Callable[[ShiftQuestion], TrainedSizes]]] = {
-    "squared": squared_sizes,
-    "hinge": hinge_sizes,
-    "logistic": logistic_sizes,
-}
-_ROWS: Final[Mapping[str, Callable[[Any, ShiftQuestion, TrainedSizes], dict[int, Any]]]] = {
-    "squared": add_squared_rows,
-    "hinge": add_hinge_rows,
-    "logistic": add_logistic_rows,
+Sizes: TypeAlias = Callable[[ShiftQuestion], TrainedSizes]
+Rows: TypeAlias = Callable[[Any, ShiftQuestion, TrainedSizes], Mapping[int, Any]]
+
+#: By the name of a loss: bounds of what it trains, and the rows that tie pulls to scores.
+_TRAINING: Final[Mapping[str, tuple[Sizes, Rows]]] = {
+    "squared": (squared_sizes, add_squared_rows),
+    "hinge": (hinge_sizes, add_hinge_rows),
+    "logistic": (logistic_sizes, add_logistic_rows),
 }
 
 
@@ -705,7 +697,7 @@ def data_shift(
     A shift "continuous" or "grid" moves each entry of X by at most ``radius``, on a "grid" by it or not at all; "label"
     moves labels, as numbers, by at most ``radius``; "flip" turns at most ``radius`` labels, and leaves a row of each
     class to the hinge and the logistic loss with an intercept. Binaries make products exact in linear rows
-    (``switched.py``). Exact: the bounds that they need hold for every shift. LP and MILP are solved by the default
+    (:func:`add_switched`). Exact: the bounds that they need hold for every shift. LP and MILP are solved by the default
     installation, nonconvex QCQP by SCIP and Gurobi, exponential programs by SCIP; the logistic loss on a grid of more
     than half a dozen entries takes it minutes. Vertices of the box of a continuous shift are not optimal in general.
     The hinge loss may leave several intercepts optimal; the worst of them counts. "invalid" and "hinge" add binaries
@@ -763,25 +755,23 @@ def data_shift(
         who, X, y, counterfactuals, radius=radius, shift=shift, objective=objective, loss=loss,
         regularization=regularization, intercept=intercept,
     )  # fmt: skip
-    sizes = _SIZES[question.rows.loss](question)
+    sizes_of, add_rows = _TRAINING[question.rows.loss]
+    sizes = sizes_of(question)
     model = pyo.ConcreteModel(name=who)
     model.w_bound = sizes.weight
     model.pull_bounds = sizes.pull
     _add_classifier(model, question, sizes)
     add_shift(model, question)
     _add_scores(model, question, sizes)
-    signed = _ROWS[question.rows.loss](model, question, sizes)
+    signed = add_rows(model, question, sizes)
     _add_stationarity(model, question, sizes, signed)
     add_objective(model, question, sizes)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Worst shift of training data for explanations",
-            formula="min w'x_cf + b, (w, b) trained on x + delta, |delta| <= radius",
-            reference="RoCourseNet, equation (3)",
-        ),
+        title="Worst shift of training data for explanations",
+        formula="min w'x_cf + b, (w, b) trained on x + delta, |delta| <= radius",
+        reference="RoCourseNet, equation (3)",
     )
-    return model
 
 
 def _add_classifier(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> None:

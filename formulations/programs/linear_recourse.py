@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import Floats, require_bounds, sum_of
+from ceopt.formulations.programs.parts import ORDERS, Floats, Region, described, limits_of, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Instance, Matrix, Refusal, check_arguments
 from ceopt.solvers.cones import exponential, soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
+    "DUAL_ORDER",
     "LinearQuestion",
     "ParameterBall",
     "require_ball",
@@ -32,10 +32,9 @@ __all__ = [
 
 # ==== What the programs of recourse on a linear model share: the point with its cost, and the score at worst ==========
 
-_COSTS: Final = ("l1", "l2", "linf")
 #: Norm of a ball of parameters -> the norm that measures the point: their dual.
-_DUAL_ORDER: Final = {"l1": np.inf, "l2": 2, "linf": 1}
-_BALL_CHECKS: Final = {"radius": LENGTH, "norm": Choice(tuple(_DUAL_ORDER)), "perturb_intercept": Flag()}
+DUAL_ORDER: Final = {"l1": np.inf, "l2": 2, "linf": 1}
+_BALL_CHECKS: Final = {"radius": LENGTH, "norm": Choice(tuple(DUAL_ORDER)), "perturb_intercept": Flag()}
 
 
 @final
@@ -62,7 +61,7 @@ class ParameterBall:
         entries = point
         if self.perturb_intercept:
             entries = np.append(point, 1.0)
-        return float(self.radius * np.linalg.norm(entries, ord=_DUAL_ORDER[self.norm]))
+        return float(self.radius * np.linalg.norm(entries, ord=DUAL_ORDER[self.norm]))
 
 
 @final
@@ -96,10 +95,13 @@ class LinearQuestion:
         """Return the score of a point."""
         return float(self.coef @ point) + self.intercept
 
+    def within(self, points: Floats) -> Floats:
+        """Return points (..., d) put within the bounds."""
+        return np.clip(points, self.lower, self.upper)
+
     def charge(self, point: Floats) -> float:
         """Return the cost of a point."""
-        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.cost]
-        return float(np.linalg.norm((point - self.factual) / self.scale, ord=order))
+        return float(np.linalg.norm((point - self.factual) / self.scale, ord=ORDERS[self.cost]))
 
 
 def require_question(
@@ -118,7 +120,7 @@ def require_question(
     d = len(point)
     weights = Matrix((d,), "Give one weight for each column.").require(who, "coef", coef)
     number = COEFFICIENT.require(who, "intercept", intercept)
-    norm = Choice(_COSTS).require(who, "cost", cost)
+    norm = Choice(ORDERS).require(who, "cost", cost)
     units = np.ones(d)
     if scale is not None:
         units = Matrix((d,), "Give one scale for each column.").require(who, "scale", scale)
@@ -139,13 +141,8 @@ def require_ball(who: str, *, radius: float, norm: str, perturb_intercept: bool)
 
 def add_point(model: Any, question: LinearQuestion) -> None:
     """Add ``x`` with its bounds."""
-
-    def limits(_: Any, k: int) -> tuple[float | None, float | None]:
-        low = float(question.lower[k])
-        high = float(question.upper[k])
-        return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)
-
-    model.x = pyo.Var(range(len(question.factual)), bounds=limits)
+    box = Region(question.lower, question.upper)
+    model.x = pyo.Var(range(len(question.factual)), bounds=lambda _, k: limits_of(box, k))
 
 
 def add_cost(model: Any, question: LinearQuestion) -> None:
@@ -291,15 +288,12 @@ def robust_projection(
     add_cost(model, question)
     model.favoured = pyo.Constraint(expr=add_robust_score(model, question, ball) >= float(least))
     model.cost = pyo.Objective(expr=cost_of(model))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Nearest point that a linear model favours at its worst parameters",
-            formula="min |(x - x0) / s|, w'x + c - delta |x|* >= margin",
-            reference="ROAR; LIME-ROBUST-PROJ",
-        ),
+        title="Nearest point that a linear model favours at its worst parameters",
+        formula="min |(x - x0) / s|, w'x + c - delta |x|* >= margin",
+        reference="ROAR; LIME-ROBUST-PROJ",
     )
-    return model
 
 
 # ==== ROAR: the point with the least loss at the worst parameters of a ball, and a price on its distance ==============
@@ -397,15 +391,12 @@ def roar(
         model.pushed = pyo.Constraint(expr=exponential(-model.score - model.loss, 1.0, model.share[1]) >= 0)
     moves = list(model.t.values())
     model.total = pyo.Objective(expr=sum_of([model.loss, *moves], [1.0, *([float(price)] * len(moves))]))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Least loss at the worst parameters, with a price on distance",
-            formula="min loss(w'x + c - delta |(x, 1)|*) + weight |x - x0|_1",
-            reference="ROAR, equation (3)",
-        ),
+        title="Least loss at the worst parameters, with a price on distance",
+        formula="min loss(w'x + c - delta |(x, 1)|*) + weight |x - x0|_1",
+        reference="ROAR, equation (3)",
     )
-    return model
 
 
 # ==== Wachter's recourse in its hard form: the nearest point at which a linear score or a network's reaches a level ===
@@ -511,12 +502,9 @@ def wachter(
     program.predictor = embed(score, dict(zip(names, program.x.values(), strict=True)), space=space)
     program.reached = pyo.Constraint(expr=program.predictor.score >= float(least))
     program.cost = pyo.Objective(expr=cost_of(program))
-    describe(
+    return described(
         program,
-        Manifest(
-            title="Nearest point whose score reaches a level",
-            formula="min sum |x - x0| / s, f(x) >= level",
-            reference="Wachter, Mittelstadt & Russell (2017)",
-        ),
+        title="Nearest point whose score reaches a level",
+        formula="min sum |x - x0| / s, f(x) >= level",
+        reference="Wachter, Mittelstadt & Russell (2017)",
     )
-    return program

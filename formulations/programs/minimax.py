@@ -41,19 +41,17 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections import combination
 from ceopt.formulations.programs.moments import Moments, require_covariance
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.formulations.tolerances import COVARIANCE_RANK, LOGDET_SERIES, LOGDET_STEP, SAME_MEANS
 from ceopt.solvers.checks import LARGEST, LENGTH, Choice, Matrix, Real, Refusal, check_arguments, is_number
 from ceopt.solvers.cones import soc, soc_affine
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "BURES",
     "DIVERGENCE",
     "Ambiguity",
     "ClassMoments",
-    "factor_of",
     "logdet_factor",
     "minimax_machine",
     "require_class_moments",
@@ -266,7 +264,7 @@ def minimax_machine(
     r"""State the slope of the hyperplane whose greater worst-case error is least, whatever the classes' distributions.
 
     Of each class y only the moments are known, and the covariance up to a divergence of :math:`\rho_y`. The greatest
-    standard deviation of the score is a sum of norms (``worst_spread.py``), and the sum of both classes' is least:
+    standard deviation of the score is a sum of norms (:func:`worst_spread`), and the sum of both classes' is least:
 
     .. math::
         \min_{w, s, u}\ \tfrac{1}{K} (k_- s_- + k_+ s_+ + l u) \quad\text{s.t.}\quad
@@ -302,7 +300,7 @@ def minimax_machine(
     divergence
         "nominal" (the covariances are known; the radius is not read), "quadratic", "bures", "fisher_rao" or "logdet".
     radius
-        (unfavourable, favourable), in the units of ``worst_spread.py``; finite and at least 0.
+        (unfavourable, favourable), in the units of :func:`worst_spread`; finite and at least 0.
     bures
         "divergence": l_y is the root of the radius. "paper": it is the radius itself, as in the published text.
     regularization
@@ -367,12 +365,9 @@ def minimax_machine(
         weights.append((neg.length + pos.length) / unit)
     model.unit_of_worst = unit
     model.worst = pyo.Objective(expr=sum_of(parts, weights))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Minimax probability machine, covariance-robust",
-            formula="min k_- |F_-'w| + k_+ |F_+'w| + l |w|, (mean_+ - mean_-)'w = 1",
-            reference="Coverage-Validity-Aware Algorithmic Recourse, proposition 3.4",
-        ),
+        title="Minimax probability machine, covariance-robust",
+        formula="min k_- |F_-'w| + k_+ |F_+'w| + l |w|, (mean_+ - mean_-)'w = 1",
+        reference="Coverage-Validity-Aware Algorithmic Recourse, proposition 3.4",
     )
-    return model

@@ -15,7 +15,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 
-from ceopt.formulations.programs.parts import Floats, bordered, sum_of, symmetric
+from ceopt.formulations.programs.parts import Floats, bordered, described, sum_of, symmetric
 from ceopt.formulations.tolerances import (
     COVARIANCE_INDEFINITE,
     COVARIANCE_RANK,
@@ -24,7 +24,6 @@ from ceopt.formulations.tolerances import (
 )
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "Moments",
@@ -96,14 +95,14 @@ class Moments:
 
 
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
-    """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
+    """Return mean and covariance of parameters, d of them if given, or refuse them in the name of ``who``."""
     m = require_mean(who, mean, d=d)
     even = require_covariance(who, "covariance", covariance, len(m))
     return Moments(m, even)
 
 
 def require_covariance(who: str, name: str, covariance: ArrayLike, d: int) -> Floats:
-    """Return a covariance of d numbers, equal to its transpose, or refuse what is none in the name of ``who``."""
+    """Return a covariance of d numbers, equal to its transpose, or refuse it in the name of ``who``."""
     s = Matrix((d, d)).require(who, name, covariance)
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)
@@ -231,15 +230,12 @@ def gelbrich_distance(
     saved = one.T @ other
     constant = float(np.sum((a.mean - b.mean) ** 2) + np.trace(a.covariance) + np.trace(b.covariance))
     model.squared = pyo.Objective(expr=sum_of(model.K.values(), -2.0 * saved.ravel(), constant))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Gelbrich distance, squared",
-            formula="min |mu_a - mu_b|^2 + Tr S_a + Tr S_b - 2 Tr(F_a K F_b'), [[I, K], [K', I]] psd",
-            reference="COPA definition 2.1",
-        ),
+        title="Gelbrich distance, squared",
+        formula="min |mu_a - mu_b|^2 + Tr S_a + Tr S_b - 2 Tr(F_a K F_b'), [[I, K], [K', I]] psd",
+        reference="COPA definition 2.1",
     )
-    return model
 
 
 def add_ball(block: Any, moments: Moments, radius: float, mean: Callable[[int], Any], second: Any) -> None:

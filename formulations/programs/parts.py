@@ -1,4 +1,4 @@
-"""Columns by their places, and what bounds them."""
+"""What published programs share: sums and matrices of Vars, columns by their places, regions, and distances."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ceopt.solvers.checks import Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
+    "ORDERS",
     "Cost",
     "Distance",
     "Floats",
@@ -25,6 +27,7 @@ __all__ = [
     "add_point",
     "affine_differences",
     "bordered",
+    "described",
     "limits_of",
     "require_bounds",
     "require_columns",
@@ -84,6 +87,12 @@ def bordered(
     return psd(mirrored(k + n, entry))
 
 
+def described(model: pyo.ConcreteModel, title: str, formula: str, reference: str) -> pyo.ConcreteModel:
+    """Return a program with its title, formula and source in the manifest."""
+    describe(model, Manifest(title=title, formula=formula, reference=reference))
+    return model
+
+
 # ==== Columns by their places, and what bounds them ===================================================================
 
 
@@ -108,7 +117,7 @@ def require_columns(who: str, name: str, places: Any, d: int) -> list[int]:
 
 
 def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds, shape (d,), infinite where there are none, or refuse them."""
+    """Return lower and upper bounds, shape (d,), by default infinite, or refuse them."""
     if bounds is None:
         return np.full(d, -np.inf), np.full(d, np.inf)
     then = "Give (lower, upper), each one number or one a column, infinite where there is none."
@@ -132,7 +141,8 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
 # ==== The region of counterfactuals ===================================================================================
 
 Cost = Literal["l1", "l2", "linf"]
-_COSTS: Final = ("l1", "l2", "linf")
+#: By the name of a norm, its order as numpy has it.
+ORDERS: Final = {"l1": 1, "l2": 2, "linf": np.inf}
 
 
 @final
@@ -185,8 +195,7 @@ class Distance:
             moved = difference
         else:
             moved = difference @ self.factor
-        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.kind]
-        return np.asarray(np.linalg.norm(moved, ord=order, axis=-1))
+        return np.asarray(np.linalg.norm(moved, ord=ORDERS[self.kind], axis=-1))
 
     def slope(self, difference: Floats, size: Floats) -> Floats:
         """Return a subgradient in the difference, for its distance ``size``; 0 at no difference."""
@@ -204,8 +213,8 @@ class Distance:
 def require_distance(who: str, cost: Any, d: int) -> Distance:
     """Return the distance that ``cost`` names, or a matrix M stands for; refuse any other in the name of ``who``."""
     if isinstance(cost, str):
-        if cost not in _COSTS:
-            raise UnknownNameError.among(who, "cost", cost, _COSTS)
+        if cost not in ORDERS:
+            raise UnknownNameError.among(who, "cost", cost, tuple(ORDERS))
         return Distance(cast("Cost", cost))
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
@@ -347,7 +356,7 @@ def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]
 
 
 def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
-    """Return the bounds of column k, None for none."""
+    """Return the bounds of column k as Pyomo takes them: None for an infinite one."""
     low = float(region.lower[k])
     high = float(region.upper[k])
     return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)

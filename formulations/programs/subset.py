@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.solvers.checks import Matrix, Real, Whole
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "cheapest_subset",
-    "clique_cover",
     "largest_subset",
     "least_distance_bound",
     "max_min_subset",
@@ -62,12 +59,14 @@ def close_pairs(who: str, distances: Floats, beta: float) -> list[Pair]:
     return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
-def add_choice(model: Any, who: str, n: int, k: int | None = None) -> None:
-    r"""Add ``y``, a binary for each point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
+def choice_of(who: str, n: int, k: int | None = None) -> pyo.ConcreteModel:
+    r"""Return a program with ``y``, a binary a point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
+    model = pyo.ConcreteModel(name=who)
     model.y = pyo.Var(range(n), domain=pyo.Binary)
     if k is not None:
         Whole(1, n).require(who, "k", k)
         model.count = pyo.Constraint(expr=sum_of(model.y.values()) == int(k))
+    return model
 
 
 def clique_cover(n: int, pairs: list[Pair]) -> Iterator[tuple[int, ...]]:
@@ -160,19 +159,15 @@ def largest_subset(distances: ArrayLike, beta: float, *, cliques: bool = False) 
     y[2] + y[3]  <=  1.0
     """
     d = require_pairs("largest_subset", distances)
-    model = pyo.ConcreteModel(name="largest_subset")
-    add_choice(model, "largest_subset", len(d))
+    model = choice_of("largest_subset", len(d))
     _keep_apart(model, "largest_subset", d, beta, cliques=cliques)
     model.size = pyo.Objective(expr=sum_of(model.y.values()), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="largest set at least beta apart",
-            formula="max sum y, y_p + y_q <= 1 where D_pq < beta",
-            reference="clique rows: Padberg (1973)",
-        ),
+        title="largest set at least beta apart",
+        formula="max sum y, y_p + y_q <= 1 where D_pq < beta",
+        reference="clique rows: Padberg (1973)",
     )
-    return model
 
 
 def cheapest_subset(
@@ -239,19 +234,15 @@ def cheapest_subset(
     """
     d = require_pairs("cheapest_subset", distances)
     price = Matrix((len(d),)).require("cheapest_subset", "costs", costs)
-    model = pyo.ConcreteModel(name="cheapest_subset")
-    add_choice(model, "cheapest_subset", len(d), k)
+    model = choice_of("cheapest_subset", len(d), k)
     _keep_apart(model, "cheapest_subset", d, beta, cliques=cliques)
     model.cost = pyo.Objective(expr=sum_of(model.y.values(), price))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="cheapest k points at least beta apart",
-            formula="min sum c_p y_p, y_p + y_q <= 1 where D_pq < beta, sum y = k",
-            reference="clique rows: Padberg (1973)",
-        ),
+        title="cheapest k points at least beta apart",
+        formula="min sum c_p y_p, y_p + y_q <= 1 where D_pq < beta, sum y = k",
+        reference="clique rows: Padberg (1973)",
     )
-    return model
 
 
 def _keep_apart(model: pyo.ConcreteModel, who: str, d: Floats, beta: float, *, cliques: bool) -> None:
@@ -324,8 +315,7 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     """
     d = require_pairs("max_sum_compact", distances)
     points = range(len(d))
-    model = pyo.ConcreteModel(name="max_sum_compact")
-    add_choice(model, "max_sum_compact", len(d), k)
+    model = choice_of("max_sum_compact", len(d), k)
     others = np.sort(d[~np.eye(len(d), dtype=bool)].reshape(len(d), -1), axis=1)
     most = others[:, len(d) - k :].sum(axis=1)
     least = others[:, :k].sum(axis=1)
@@ -339,15 +329,12 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     model.if_chosen = pyo.Constraint(points, rule=lambda m, p: sum_of((m.w[p], m.y[p]), (1.0, -most[p])) <= 0.0)
     model.to_chosen = pyo.Constraint(points, rule=sum_to_chosen)
     model.total = pyo.Objective(expr=sum_of(model.w.values(), [0.5] * len(d)), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-sum dispersion, a number for each point",
-            formula="max sum w_p / 2, w_p <= U_p y_p, w_p <= sum_q D_pq y_q - L_p (1 - y_p), sum y = k",
-            reference="Kuo, Glover & Dhir (1993); Glover (1975)",
-        ),
+        title="max-sum dispersion, a number for each point",
+        formula="max sum w_p / 2, w_p <= U_p y_p, w_p <= sum_q D_pq y_q - L_p (1 - y_p), sum y = k",
+        reference="Kuo, Glover & Dhir (1993); Glover (1975)",
     )
-    return model
 
 
 # ==== The k points of a pool that are farthest from each other: as a sum, or by the least distance ====================
@@ -412,21 +399,17 @@ def max_sum_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     """
     d = require_pairs("max_sum_subset", distances)
     pairs = pairs_of(len(d))
-    model = pyo.ConcreteModel(name="max_sum_subset")
-    add_choice(model, "max_sum_subset", len(d), k)
+    model = choice_of("max_sum_subset", len(d), k)
     model.z = pyo.Var(pairs, bounds=(0.0, 1.0))
     model.first = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[p]), (1, -1)) <= 0.0)
     model.second = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[q]), (1, -1)) <= 0.0)
     model.total = pyo.Objective(expr=sum_of(model.z.values(), [d[pair] for pair in pairs]), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-sum dispersion",
-            formula="max sum D_pq z_pq, z_pq <= y_p, z_pq <= y_q, sum y = k",
-            reference="Kuo, Glover & Dhir (1993)",
-        ),
+        title="max-sum dispersion",
+        formula="max sum D_pq z_pq, z_pq <= y_p, z_pq <= y_q, sum y = k",
+        reference="Kuo, Glover & Dhir (1993)",
     )
-    return model
 
 
 def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
@@ -487,8 +470,7 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     Whole(2, len(d)).require("max_min_subset", "k", k)
     most = least_distance_bound(d, k)
     pairs = [pair for pair in pairs_of(len(d)) if d[pair] < most]
-    model = pyo.ConcreteModel(name="max_min_subset")
-    add_choice(model, "max_min_subset", len(d), k)
+    model = choice_of("max_min_subset", len(d), k)
     model.r = pyo.Var(bounds=(0.0, most))
 
     def apart(m: pyo.ConcreteModel, p: int, q: int) -> object:
@@ -497,15 +479,12 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     model.apart = pyo.Constraint(pairs, rule=apart)
     model.least = pyo.Objective(expr=model.r, sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-min dispersion",
-            formula="max r, r <= D_pq + M (2 - y_p - y_q), sum y = k",
-            reference="Kuby (1987)",
-        ),
+        title="max-min dispersion",
+        formula="max r, r <= D_pq + M (2 - y_p - y_q), sum y = k",
+        reference="Kuby (1987)",
     )
-    return model
 
 
 def least_distance_bound(d: Floats, k: int) -> float:

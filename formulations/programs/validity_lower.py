@@ -1,8 +1,7 @@
-"""The lower validity bound of a whole plan: the arrow form, one block for all counterfactuals.
+"""The lower validity bound of a whole plan: five programs of one optimum.
 
-The lower validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
-
-One semidefinite block, by how the parameters move from their centre.
+The coupled form, what `validity_bounds` solves by default, and the arrow form have one semidefinite block for all
+counterfactuals; beside them stand the dual, the form without cones, and the theorem's own.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import add_coupling, add_price
-from ceopt.formulations.programs.parts import bordered, sum_of, symmetric
+from ceopt.formulations.programs.parts import bordered, described, sum_of, symmetric
 from ceopt.formulations.programs.validity_parts import add_mixture_moments, events_of, require_bound_arguments
 from ceopt.solvers.cones import rotated_soc
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "validity_lower",
@@ -111,15 +109,12 @@ def validity_lower_arrow(
     model.fails = pyo.Constraint(range(1, n + 1), rule=fails)
     add_mixture_moments(model, events)
     model.bound = pyo.Objective(expr=model.weight[0])
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at worst, arrow form",
-            formula="min l_0, sum l = 1, x_j'z_j <= 0, [[M, z], [z', Diag l]] psd, (sum z, M) in the ball",
-            reference="COPA theorem 2.2, its Z_j eliminated; radius 0: Vandenberghe, Boyd & Comanor (2007)",
-        ),
+        title="validity at worst, arrow form",
+        formula="min l_0, sum l = 1, x_j'z_j <= 0, [[M, z], [z', Diag l]] psd, (sum z, M) in the ball",
+        reference="COPA theorem 2.2, its Z_j eliminated; radius 0: Vandenberghe, Boyd & Comanor (2007)",
     )
-    return model
 
 
 # ==== The lower validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default ============
@@ -234,16 +229,13 @@ def validity_lower_coupled(
 
     model.fails = pyo.Constraint(failing, rule=fails)
     model.bound = pyo.Objective(expr=model.weight[0])
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at worst, coupled form",
-            formula="min l_0, sum l = 1, sum u = 0, x_j'(mu l_j + F u_j + rho v_j) <= 0, [[I, u], [u', Diag l]] psd, "
-            "sum |v_j|^2 / l_j <= 1",
-            reference="derived in the docstring; the optimum of COPA theorem 2.2",
-        ),
+        title="validity at worst, coupled form",
+        formula="min l_0, sum l = 1, sum u = 0, x_j'(mu l_j + F u_j + rho v_j) <= 0, [[I, u], [u', Diag l]] psd, "
+        "sum |v_j|^2 / l_j <= 1",
+        reference="derived in the docstring; the optimum of COPA theorem 2.2",
     )
-    return model
 
 
 # ==== The lower validity bound of a whole plan: the dual, a quadratic above 1 wherever a counterfactual fails =========
@@ -350,15 +342,12 @@ def validity_lower_dual(
         add_price(model.price, events.moments, events.radius, model.P, model.q)
         worth = model.r + model.price.worth
     model.bound = pyo.Objective(expr=1.0 - worth, sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at worst, dual form",
-            formula="max 1 - E[t'Pt + 2q't + r] at worst, the quadratic >= 0, and >= 1 where x_j't <= 0",
-            reference="dual of COPA theorem 2.2",
-        ),
+        title="validity at worst, dual form",
+        formula="max 1 - E[t'Pt + 2q't + r] at worst, the quadratic >= 0, and >= 1 where x_j't <= 0",
+        reference="dual of COPA theorem 2.2",
     )
-    return model
 
 
 # ==== The lower validity bound of a whole plan: without cones, as products of variables ===============================
@@ -479,15 +468,12 @@ def validity_lower_nonlinear(
                 moves.append(model.G[a, b] - float(factor[a, b]))
         model.near = pyo.Constraint(expr=pyo.quicksum(move * move for move in moves) <= rho**2)
     model.bound = pyo.Objective(expr=model.s[0] * model.s[0])
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at worst, nonlinear form",
-            formula="min s_0^2, sum s^2 = 1, x_j'w_j <= 0, mu = sum s_j w_j, GG' + mu mu' = sum w_j w_j' + TT'",
-            reference="derived in the docstring; the optimum of COPA theorem 2.2",
-        ),
+        title="validity at worst, nonlinear form",
+        formula="min s_0^2, sum s^2 = 1, x_j'w_j <= 0, mu = sum s_j w_j, GG' + mu mu' = sum w_j w_j' + TT'",
+        reference="derived in the docstring; the optimum of COPA theorem 2.2",
     )
-    return model
 
 
 # ==== The lower validity bound of a whole plan: the theorem's own form, one block a counterfactual ====================
@@ -617,12 +603,9 @@ def validity_lower(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike, radi
         model.ball = pyo.Block()
         add_coupling(model.ball, events.moments, events.radius, model.mean, second=model.M, covariance=model.Sigma)
     model.bound = pyo.Objective(expr=sum_of(model.weight.values(), [-1.0] * n, 1.0))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at worst, the theorem's form",
-            formula="min 1 - sum l_j, x_j'z_j <= 0, B_j psd, [[M, mu], [mu', 1]] - sum B_j psd, (mu, M) in the ball",
-            reference="COPA theorem 2.2; radius 0: Vandenberghe, Boyd & Comanor (2007)",
-        ),
+        title="validity at worst, the theorem's form",
+        formula="min 1 - sum l_j, x_j'z_j <= 0, B_j psd, [[M, mu], [mu', 1]] - sum B_j psd, (mu, M) in the ball",
+        reference="COPA theorem 2.2; radius 0: Vandenberghe, Boyd & Comanor (2007)",
     )
-    return model

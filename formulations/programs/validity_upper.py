@@ -1,7 +1,7 @@
-"""The upper validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
+"""The upper validity bound of a whole plan: four programs of one optimum.
 
-Two second-order cones, by how the parameters move from their centre. Radius 0, where the moments are known, needs no
-program there: `ceopt/plans/validity.py`.
+The coupled form, what `validity_bounds` solves by default, has two second-order cones. Radius 0, where the moments are
+known, needs no program there: `ceopt/plans/validity.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import add_price
-from ceopt.formulations.programs.parts import bordered, sum_of, symmetric
+from ceopt.formulations.programs.parts import bordered, described, sum_of, symmetric
 from ceopt.formulations.programs.validity_parts import add_mixture_moments, events_of, require_bound_arguments
 from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import rotated_soc, soc
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_upper", "validity_upper_coupled", "validity_upper_moment", "validity_upper_scalar"]
 
@@ -113,15 +112,12 @@ def validity_upper_coupled(
 
     model.holds = pyo.Constraint(range(n), rule=holds)
     model.bound = pyo.Objective(expr=model.weight[1], sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at best, coupled form",
-            formula="max l_1, l_0 + l_1 = 1, X(mu l_1 + F u + rho v) >= 0, |u|^2 <= l_0 l_1, |v|^2 <= l_1",
-            reference="derived in the docstring; the optimum of COPA theorem 2.3",
-        ),
+        title="validity at best, coupled form",
+        formula="max l_1, l_0 + l_1 = 1, X(mu l_1 + F u + rho v) >= 0, |u|^2 <= l_0 l_1, |v|^2 <= l_1",
+        reference="derived in the docstring; the optimum of COPA theorem 2.3",
     )
-    return model
 
 
 # ==== The upper validity bound of a whole plan: the moment form, all favourable mass at one point =====================
@@ -206,15 +202,12 @@ def validity_upper_moment(
     model.holds = pyo.Constraint(range(n), rule=holds)
     add_mixture_moments(model, events)
     model.bound = pyo.Objective(expr=model.weight[1], sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at best, moment form",
-            formula="max l_1, l_0 + l_1 = 1, X z_1 >= 0, [[M, z], [z', Diag l]] psd, (z_0 + z_1, M) in the ball",
-            reference="dual of COPA theorem 2.3",
-        ),
+        title="validity at best, moment form",
+        formula="max l_1, l_0 + l_1 = 1, X z_1 >= 0, [[M, z], [z', Diag l]] psd, (z_0 + z_1, M) in the ball",
+        reference="dual of COPA theorem 2.3",
     )
-    return model
 
 
 # ==== The upper validity bound of a whole plan: the scalar form, second-order cones only ==============================
@@ -303,15 +296,12 @@ def validity_upper_scalar(
         terms = [model.t, model.n]
         prices = [float(kappa), rho * math.hypot(1.0, kappa)]
     model.test = pyo.Objective(expr=sum_of(terms, prices))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at best, scalar form",
-            formula="min kappa |F'w| + rho sqrt(1 + kappa^2) |w|, w = X'a, a >= 0, -mu'w = 1",
-            reference="derived in the docstring; the optimum of COPA theorem 2.3",
-        ),
+        title="validity at best, scalar form",
+        formula="min kappa |F'w| + rho sqrt(1 + kappa^2) |w|, w = X'a, a >= 0, -mu'w = 1",
+        reference="derived in the docstring; the optimum of COPA theorem 2.3",
     )
-    return model
 
 
 # ==== The upper validity bound of a whole plan: the theorem's own form, a quadratic above 1 on the valid cone =========
@@ -416,12 +406,9 @@ def validity_upper(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike, radi
         add_price(model.price, events.moments, events.radius, model.Z, model.z)
         worth = model.z0 + model.price.worth
     model.bound = pyo.Objective(expr=worth)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="validity at best, the theorem's form",
-            formula="min E[t'Zt + 2z't + z0] at worst, the quadratic >= 0, and >= 1 where X t >= 0",
-            reference="COPA theorem 2.3",
-        ),
+        title="validity at best, the theorem's form",
+        formula="min E[t'Zt + 2z't + z0] at worst, the quadratic >= 0, and >= 1 where X t >= 0",
+        reference="COPA theorem 2.3",
     )
-    return model

@@ -147,9 +147,10 @@ def test_roar_lime_is_roar_on_the_linear_model() -> None:
     lime = rival.lime
     z = np.random.default_rng(2).uniform(size=(20, 2))
     own = z / lime.columns_.scales  # the raw row is z itself
-    assert z @ score.coef + score.intercept == pytest.approx(4.0 * (own @ lime.coef_ + lime.intercept_), abs=1e-9)
+    coef, intercept = score
+    assert z @ coef + intercept == pytest.approx(4.0 * (own @ lime.coef_ + lime.intercept_), abs=1e-9)
     known = roar(
-        row.to_numpy()[0], score.coef, score.intercept, loss="hinge", mode="soft", radius=0.2, weight=0.3, lower=0.0,
+        row.to_numpy()[0], coef, intercept, loss="hinge", mode="soft", radius=0.2, weight=0.3, lower=0.0,
         upper=1.0,
     )  # fmt: skip
     assert rival.recourse(row).to_numpy()[0] == pytest.approx(known.point, abs=1e-6)
@@ -162,7 +163,7 @@ def test_limes_slopes_are_those_of_the_logit_at_the_boundary() -> None:
     middle["a"] = -(model.intercept_[0] + 0.5 * model.coef_[0, 1]) / model.coef_[0, 0]
     score = RoarLime(model, rows, n_samples=4000)._linear(RoarLime(model, rows).box(True), middle)
     assert score is not None
-    assert score.coef == pytest.approx(model.coef_[0], rel=0.2, abs=0.1)
+    assert score[0] == pytest.approx(model.coef_[0], rel=0.2, abs=0.1)
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
