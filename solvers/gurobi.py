@@ -24,7 +24,7 @@ from ceopt.solvers.errors import InvalidValueError, MissingLicenceError, Unknown
 from ceopt.solvers.highs import best_conceivable, first_scale
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun, contradicts, status_of
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,
@@ -37,6 +37,7 @@ from ceopt.solvers.tolerances import (
     NO_QUADRATIC_TERMS,
     NOTABLE_VIOLATION,
 )
+from ceopt.solvers.trust import PROVED_EMPTY, contradicts
 
 __all__ = [
     "STOP",

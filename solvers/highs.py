@@ -37,15 +37,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
-from ceopt.solvers.session import (
-    PROVED_EMPTY,
-    AbstractSession,
-    RunResult,
-    SolveRun,
-    contradicts,
-    leaves_open,
-    status_of,
-)
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of
 from ceopt.solvers.tolerances import (
     HIGHS_BOUND_ROUNDING,
     HIGHS_IMPROVEMENT,
@@ -56,6 +48,7 @@ from ceopt.solvers.tolerances import (
     LEAST_QP_GAP,
     ZERO_SHARE,
 )
+from ceopt.solvers.trust import PROVED_EMPTY, contradicts, leaves_open
 
 __all__ = [
     "STOP",

@@ -56,9 +56,10 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
+from ceopt.solvers.trust import PROVED_EMPTY
 
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel

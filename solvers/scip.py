@@ -43,12 +43,9 @@ from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
-    PROVED_EMPTY,
     AbstractSession,
     RunResult,
     SolveRun,
-    contradicts,
-    missed,
     require_data,
     status_of,
 )
@@ -68,6 +65,7 @@ from ceopt.solvers.tolerances import (
     SCIP_SEEN_COST,
     SCIP_SMALLEST,
 )
+from ceopt.solvers.trust import PROVED_EMPTY, contradicts, missed
 
 __all__ = ["STOP", "OptimalityProof", "ScipSession", "count_solutions", "words_of"]
 

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove, scalings
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.problem import Stop, Vector
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
+from ceopt.solvers.trust import PROVED_EMPTY
 
 __all__ = ["AbstractConicSession", "Answer"]
 

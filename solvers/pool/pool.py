@@ -32,7 +32,7 @@ from ceopt.solvers.pool.ranking import (
     no_goods,
 )
 from ceopt.solvers.problem import Outcome, Stop, Vector
-from ceopt.solvers.session import contradicts
+from ceopt.solvers.trust import contradicts
 
 __all__ = ["ApartVariables", "Distinct", "Pool", "Support", "pool_of", "ranking_of", "rule_of"]
 

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.deadline import OutOfTimeError, until
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, StopSwitch
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION, WHOLE_BOUND
-from ceopt.solvers.trust import GuardedSession
 
 __all__ = [
     "AbstractExclusion",
