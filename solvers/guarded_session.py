@@ -15,7 +15,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -28,7 +28,7 @@ from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_
 from ceopt.solvers.registry import SOLVERS, Solver
 from ceopt.solvers.session import Start, sparse_start
 from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
-from ceopt.solvers.trust import checked, contradicts, missed
+from ceopt.solvers.trust import checked, claims_survive_rounding, contradicts, missed, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
 
 __all__ = ["GuardedSession"]
@@ -38,11 +38,42 @@ __all__ = ["GuardedSession"]
 #: Steps that wide columns may be from the optimum of the relaxation: more, if what is so near leaves a gap. HiGHS takes
 #: the worse of two points for optimal if they are apart by many steps of which each is too small for it to see.
 _AROUND = (2.0**3, 2.0**10, 2.0**20)
-#: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
-_SPAN = 1e12
-#: Where they span more, a solver that is asked to be exact may call a relaxation infeasible that is not (HiGHS 1.15.1,
-#: big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual tolerances.
+#: Where coefficients of one row span more, a solver that is asked to be exact may call a relaxation infeasible that is
+#: not (HiGHS 1.15.1, big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual
+#: tolerances.
 _FAR_APART = 1e8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What one call of ``solve`` asks; ``deadline`` None for no limit."""
+
+    deadline: float | None
+    relative_gap: float
+    start: Mapping[int, float]
+    pool: int
+    on_incumbent: Callable[[float, float, Vector], None] | None
+    should_stop: Callable[[], bool] | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        if self.deadline is None:
+            return None
+        return max(self.deadline - time.perf_counter(), 1e-3)
+
+    def in_units(self, units: Rescaled, *, is_last: bool) -> _Request:
+        """Return what is asked of a program in other units; points are told, and several kept, of the last alone."""
+        if not is_last:
+            return replace(self, start=units.from_own(self.start), pool=1, on_incumbent=None)
+        tell = self.on_incumbent
+        if tell is None:
+            return replace(self, start=units.from_own(self.start))
+
+        def tell_in_own(seconds: float, objective: float, x: Vector) -> None:
+            tell(seconds, objective / units.cost_scale, units.to_own(x))
+
+        return replace(self, start=units.from_own(self.start), on_incumbent=tell_in_own)
 
 
 @final
@@ -55,7 +86,7 @@ class WideSession:
         Who solves the programs in other units.
     compiled
         The program.
-    words
+    arguments
         Threads, random state and options of the sessions.
 
     Attributes
@@ -64,15 +95,15 @@ class WideSession:
         Version of the solver.
     """
 
-    def __init__(self, solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> None:
+    def __init__(self, solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any]) -> None:
         self._solver = solver
         self._compiled = compiled
         # Numbers that a row adds up are far apart here: what a solver lets pass as 0 has to be small beside the least.
-        self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
-        self._plain = dict(words)
+        self._exact = {**arguments, "options": {**solver.exact, **(arguments["options"] or {})}}
+        self._usual = dict(arguments)
         # What the solver refuses, it refuses now.
         units = rescaled(compiled, wide_columns(compiled), _present(compiled))
-        self.version = str(self._session(units, self._words).version)
+        self.version = str(self._session(units.program, self._exact).version)
 
     def solve(
         self,
@@ -87,155 +118,170 @@ class WideSession:
         """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
         compiled = self._compiled
         began = time.perf_counter()
-        begin = sparse_start(start, len(compiled.columns))
-
-        seconds_left = functools.partial(_seconds_left, time_limit_s, began)
-
-        def run(units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
-            told = _told(on_incumbent, units) if is_last else None
-            try:
-                session = self._session(units, self._plain if is_again else self._words)
-            except OutOfTimeError as error:
-                return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
-            words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
-            words |= {"on_incumbent": told, "should_stop": should_stop}
-            outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
-            if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > KEPT_SHARE:
-                return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
-            is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
-            if is_doubtful and span_of(units.program) > _FAR_APART:
-                return run(units, is_last=is_last, is_again=True)
-            return _returned(outcome, units)
-
+        request = _Request(
+            deadline=None if time_limit_s is None else began + time_limit_s,
+            relative_gap=relative_gap,
+            start=sparse_start(start, len(compiled.columns)),
+            pool=pool,
+            on_incumbent=on_incumbent,
+            should_stop=should_stop,
+        )
         wide = wide_columns(compiled)
         at = _present(compiled)
-        for column, value in begin.items():
+        for column, value in request.start.items():
             at[column] = value
         units = rescaled(compiled, wide, at)
-        outcome = run(units, is_last=not wide.any())
+        outcome = self._run(request, units, is_last=not wide.any())
         spent = time.perf_counter() - began
         if outcome.status is Stop.UNBOUNDED and wide.any():
             units = rescaled(compiled, np.zeros_like(wide), at)
-            return _honest(run(units, is_last=True), units)
+            return claims_survive_rounding(self._run(request, units, is_last=True), units.program)
         if outcome.x is None or not wide.any():
-            return replace(_honest(outcome, units), run_time=spent)
-        best = Outcome(status=Stop.ERROR)
-        last = outcome
-        for around in _AROUND:
-            near = rescaled(compiled, np.zeros_like(wide), outcome.x, around=around)
-            last = _honest(run(near, is_last=True), near)
-            found = self._both(outcome, last, relative_gap)
-            if best.x is None or self._is_better(found, best):
-                best = found
-            if found.status not in {Stop.FEASIBLE, Stop.ERROR}:
-                break
-        if best.x is None and last.status is Stop.INFEASIBLE:
-            best = self._far(outcome, best, run, relative_gap)
+            return replace(claims_survive_rounding(outcome, units.program), run_time=spent)
+        best = self._whole(request, outcome)
         return replace(best, run_time=time.perf_counter() - began)
 
-    def _settled(
-        self,
-        session: Any,
-        program: CompiledModel,
-        start: Mapping[int, float],
-        seconds_left: Callable[[], float | None],
-        **words: Any,
-    ) -> Outcome:
+    # -- runs ----------------------------------------------------------------------------------------------------------
+    def _run(self, request: _Request, units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
+        """Solve a program in other units; where it is called infeasible beyond doubt's reach, once more."""
+        program = units.program
+        arguments = self._usual if is_again else self._exact
+        try:
+            session = self._session(program, arguments)
+        except OutOfTimeError as error:
+            return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+        outcome = self._confirmed(session, program, request.in_units(units, is_last=is_last))
+        if is_again and is_last and outcome.x is not None and missed(program, outcome.x) > KEPT_SHARE:
+            return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
+        is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
+        if is_doubtful and span_of(program) > _FAR_APART:
+            return self._run(request, units, is_last=is_last, is_again=True)
+        return _in_own_units(outcome, units)
+
+    def _confirmed(self, session: Any, program: CompiledModel, request: _Request) -> Outcome:
         """Solve, and once more from a better point if a second run has one."""
-        outcome = self._believed(session, program, start, time_limit_s=seconds_left(), **words)
+        outcome = self._once(session, program, request)
         if outcome.status is not Stop.OPTIMAL:
             return outcome
-        known = self._second_point(program, outcome, start, limit_s=seconds_left(), gap=words["relative_gap"])
-        if known:
-            return self._believed(session, program, known, time_limit_s=seconds_left(), **words)
+        better = self._second_point(program, outcome, request)
+        if better:
+            return self._once(session, program, replace(request, start=better))
         return outcome
 
-    def _believed(self, session: Any, program: CompiledModel, start: Mapping[int, float], **words: Any) -> Outcome:
+    def _once(self, session: Any, program: CompiledModel, request: _Request) -> Outcome:
         """Solve, and hold what the solver says against the program that it was given."""
+        returned = session.solve(
+            time_limit_s=request.seconds_left,
+            relative_gap=request.relative_gap,
+            start=request.start,
+            pool=request.pool,
+            on_incumbent=request.on_incumbent,
+            should_stop=request.should_stop,
+        )
         who = f"Solver {self._solver.name!r}"
-        returned = session.solve(start=start, **words)
-        return checked(who, returned, program, start=start, relative_gap=words["relative_gap"])
+        return checked(who, returned, program, start=request.start, relative_gap=request.relative_gap)
 
-    def _second_point(
-        self, program: CompiledModel, found: Outcome, start: Mapping[int, float], *, limit_s: float | None, gap: float
-    ) -> dict[int, float]:
+    def _second_point(self, program: CompiledModel, optimum: Outcome, request: _Request) -> dict[int, float]:
         """Return a better point that a second run finds and that keeps the program exactly; empty if there is none.
 
         Asked to be exact on numbers of such sizes, HiGHS 1.15.1 and Gurobi 13 were seen to prove an optimum that is
         none, and are asked again with their usual tolerances. With squares HiGHS is asked: SCIP 10 was 1e-4 too dear,
         Gurobi 13 with presolve twice as dear.
         """
-        assert found.x is not None  # noqa: S101 - an optimum has one
-        assert found.objective is not None  # noqa: S101
+        assert optimum.x is not None  # noqa: S101 - an optimum has one
+        assert optimum.objective is not None  # noqa: S101
         solver = self._solver
-        words = self._plain
+        start = request.start
+        arguments = self._usual
         if program.Q is not None:
             if solver.name == "highs":
                 return {}
             solver = SOLVERS["highs"]
-            start = dict(enumerate(found.x.tolist()))
-            words = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
+            start = dict(enumerate(optimum.x.tolist()))
+            arguments = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
         elif not program.integer.any():
             return {}
+        limit_s = request.seconds_left
         try:
-            session = solver.session(program.problem_class)(program, **words)
+            session = solver.session(program.problem_class)(program, **arguments)
         except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
             return {}
-        second = session.solve(time_limit_s=limit_s, relative_gap=gap, start=start)
+        second = session.solve(time_limit_s=limit_s, relative_gap=request.relative_gap, start=start)
         if second.x is None or missed(program, second.x) > KEPT_SHARE:
             return {}
-        is_better = contradicts(found.objective, program.evaluate(second.x), program, second.x)
+        is_better = contradicts(optimum.objective, program.evaluate(second.x), program, second.x)
         if is_better:
             return dict(enumerate(second.x.tolist()))
         return {}
 
-    def _far(self, relaxation: Outcome, nothing: Outcome, run: Callable[..., Outcome], gap: float) -> Outcome:
-        """Return what there is beyond the widest window, in which there is nothing: proved, if nothing is beyond it."""
+    def _session(self, program: CompiledModel, arguments: Mapping[str, Any]) -> Any:
+        return self._solver.session(program.problem_class)(program, **arguments)
+
+    # -- wide columns in whole numbers ---------------------------------------------------------------------------------
+    def _whole(self, request: _Request, relaxation: Outcome) -> Outcome:
+        """Return the best point in whole numbers near the optimum of the relaxation, in wider and wider windows."""
+        compiled = self._compiled
+        assert relaxation.x is not None  # noqa: S101 - the windows are around it
+        none_wide = np.zeros(len(compiled.columns), dtype=bool)
+        best = Outcome(status=Stop.ERROR)
+        last = relaxation
+        for around in _AROUND:
+            near = rescaled(compiled, none_wide, relaxation.x, around=around)
+            last = claims_survive_rounding(self._run(request, near, is_last=True), near.program)
+            outcome = self._both(relaxation, last, request.relative_gap)
+            if best.x is None or self._is_better(outcome, best):
+                best = outcome
+            if outcome.status not in {Stop.FEASIBLE, Stop.ERROR}:
+                break
+        if best.x is None and last.status is Stop.INFEASIBLE:
+            return self._beyond(request, relaxation, best)
+        return best
+
+    def _beyond(self, request: _Request, relaxation: Outcome, nothing: Outcome) -> Outcome:
+        """Return what is beyond the widest window, in which nothing is: "infeasible" if nothing is beyond it either."""
         assert relaxation.x is not None  # noqa: S101 - the windows are around it
         wide = wide_columns(self._compiled)
         is_empty = True
-        for beyond in _beyond(self._compiled, np.flatnonzero(wide), relaxation.x):
-            units = rescaled(beyond, wide, relaxation.x)
-            found = _honest(run(units, is_last=False), units)
-            if found.x is not None:
-                near = rescaled(beyond, np.zeros_like(wide), found.x, around=_AROUND[-1])
-                found = _honest(run(near, is_last=True), near)
-                if found.x is not None:
-                    return self._both(relaxation, found, gap)
+        for part in _parts_beyond(self._compiled, np.flatnonzero(wide), relaxation.x):
+            units = rescaled(part, wide, relaxation.x)
+            outcome = claims_survive_rounding(self._run(request, units, is_last=False), units.program)
+            if outcome.x is not None:
+                near = rescaled(part, np.zeros_like(wide), outcome.x, around=_AROUND[-1])
+                outcome = claims_survive_rounding(self._run(request, near, is_last=True), near.program)
+                if outcome.x is not None:
+                    return self._both(relaxation, outcome, request.relative_gap)
                 is_empty = False  # elsewhere in this part there may be something
-            is_empty &= found.status is Stop.INFEASIBLE
+            is_empty &= outcome.status is Stop.INFEASIBLE
         if not is_empty:
             return nothing
         return replace(nothing, status=Stop.INFEASIBLE, bound=None, message="")
 
-    def _is_better(self, found: Outcome, best: Outcome) -> bool:
-        if found.objective is None or best.objective is None:
+    def _is_better(self, outcome: Outcome, best: Outcome) -> bool:
+        if outcome.objective is None or best.objective is None:
             return best.objective is None
-        return self._compiled.sense * (found.objective - best.objective) < 0
+        return self._compiled.sense * (outcome.objective - best.objective) < 0
 
-    def _both(self, relaxation: Outcome, found: Outcome, gap: float) -> Outcome:
-        """Return the point that was found, with what the relaxation proves."""
+    def _both(self, relaxation: Outcome, outcome: Outcome, gap: float) -> Outcome:
+        """Return the point in whole numbers, with what the relaxation proves."""
         bound = relaxation.bound
-        if found.x is None:
-            message = f"No point in whole numbers was found near the relaxation's. {found.message}".strip()
-            status = Stop.ERROR if found.status is Stop.INFEASIBLE else found.status
-            return replace(found, status=status, bound=bound, message=message)
-        assert found.objective is not None  # noqa: S101 - it has a point
-        found = replace(found, bound=_within_rounding(bound, found, self._compiled))
+        if outcome.x is None:
+            message = f"No point in whole numbers was found near the relaxation's. {outcome.message}".strip()
+            status = Stop.ERROR if outcome.status is Stop.INFEASIBLE else outcome.status
+            return replace(outcome, status=status, bound=bound, message=message)
+        assert outcome.objective is not None  # noqa: S101 - it has a point
+        bound = within_rounding(bound, outcome.objective, self._compiled, outcome.x)
+        outcome = replace(outcome, bound=bound)
         if relaxation.doubted:
-            message = f"{found.message} {relaxation.message}".strip()
-            found = replace(found, doubted=True, message=message)
-        missing = relative_gap_of(found.objective, found.bound)
-        if found.status is Stop.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
-            message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
-            return replace(found, status=Stop.FEASIBLE, message=message)
-        return found
-
-    def _session(self, units: Rescaled, words: Mapping[str, Any]) -> Any:
-        return self._solver.session(units.program.problem_class)(units.program, **words)
+            message = f"{outcome.message} {relaxation.message}".strip()
+            outcome = replace(outcome, doubted=True, message=message)
+        missing = relative_gap_of(outcome.objective, outcome.bound)
+        if outcome.status is Stop.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
+            message = f"The whole numbers near the optimum of the relaxation leave a gap. {outcome.message}".strip()
+            return replace(outcome, status=Stop.FEASIBLE, message=message)
+        return outcome
 
 
-def _beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iterator[CompiledModel]:
+def _parts_beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iterator[CompiledModel]:
     """Give the parts of the program in which one wide column lies outside of the widest window around a point."""
     for j in wide.tolist():
         middle = round(float(at[j]))
@@ -258,58 +304,26 @@ def _present(compiled: CompiledModel) -> Vector:
     return present
 
 
-def _seconds_left(time_limit_s: float | None, began: float) -> float | None:
-    if time_limit_s is None:
-        return None
-    return max(time_limit_s - (time.perf_counter() - began), 1e-3)
-
-
-def _told(
-    tell: Callable[[float, float, Vector], None] | None, units: Rescaled
-) -> Callable[[float, float, Vector], None] | None:
-    """Return the caller's function for points in these units."""
-    if tell is None:
-        return None
-
-    def told(seconds: float, objective: float, x: Vector) -> None:
-        tell(seconds, objective / units.worth, units.back(x))
-
-    return told
-
-
-def _returned(outcome: Outcome, units: Rescaled) -> Outcome:
+def _in_own_units(outcome: Outcome, units: Rescaled) -> Outcome:
     """Return an outcome in the program's own units; what it violates stays in those in which it was solved."""
-    bound = None if outcome.bound is None else outcome.bound / units.worth
+    bound = outcome.bound
+    if bound is not None:
+        bound /= units.cost_scale
     if outcome.x is None:
         return replace(outcome, bound=bound)
-    x = units.back(outcome.x)
+    x = units.to_own(outcome.x)
     objective = units.own.evaluate(x)
-    outcome = replace(outcome, x=x, objective=objective)
+    met = []
+    for seconds, value, point in outcome.incumbents:
+        met.append((seconds, value / units.cost_scale, units.to_own(point)))
     return replace(
         outcome,
-        bound=_within_rounding(bound, outcome, units.own),
-        incumbents=tuple((s, o / units.worth, units.back(point)) for s, o, point in outcome.incumbents),
-        pool=tuple(units.back(point) for point in outcome.pool),
+        x=x,
+        objective=objective,
+        bound=within_rounding(bound, objective, units.own, x),
+        incumbents=tuple(met),
+        pool=tuple(units.to_own(point) for point in outcome.pool),
     )
-
-
-def _within_rounding(bound: float | None, outcome: Outcome, compiled: CompiledModel) -> float | None:
-    """Return a bound, brought to the objective in hand where rounding alone puts it beyond: else it is no proof."""
-    x = outcome.x
-    objective = outcome.objective
-    if bound is None or x is None or objective is None or compiled.sense * (bound - objective) <= 0:
-        return bound
-    if contradicts(bound, objective, compiled, x):
-        return bound
-    return objective
-
-
-def _honest(outcome: Outcome, units: Rescaled) -> Outcome:
-    """Take claims back where coefficients of one row, in any units, are too far apart to be told from rounding."""
-    if outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE} or (span := span_of(units.program)) <= _SPAN:
-        return outcome
-    status = Stop.FEASIBLE if outcome.x is not None else Stop.ERROR
-    return replace(outcome, status=status, message=f"Coefficients of one row span {span:.1g}: nothing is proved.")
 
 
 # ==== A session of which only what can be read and what nothing in hand contradicts is passed on ======================
@@ -345,13 +359,13 @@ class GuardedSession:
         self._who = f"Solver {solver.name!r}"
         self._session: Any = None
         self._failure = ""
-        words = {"threads": threads, "random_state": random_state, "options": options}
+        arguments = {"threads": threads, "random_state": random_state, "options": options}
         try:
-            self._session = _opened(solver, compiled, words)
+            self._session = _opened(solver, compiled, arguments)
         except (CeoptError, OutOfTimeError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a foreign library raises is its failure, not the caller's
-            self._failure = _words(self._who, error)
+            self._failure = _failure_of(self._who, error)
 
     @property
     def version(self) -> str:
@@ -403,21 +417,21 @@ class GuardedSession:
         except Exception as error:
             if caller is not None and error is caller.error:
                 raise
-            outcome = check(Outcome(status=Stop.ERROR, message=_words(self._who, error)))
+            outcome = check(Outcome(status=Stop.ERROR, message=_failure_of(self._who, error)))
         if outcome.run_time:
             return outcome
         return replace(outcome, run_time=time.perf_counter() - began)
 
 
-def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:
+def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any]) -> Any:
     """Return the solver's own session for a program, or one in other units where numbers are extreme."""
     # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4, and to
     # prove optima of squares beside integers that were .3 % to 90 % too dear: there a second run is held against it.
     has_squares = compiled.problem_class is ProblemClass.MIQP
     is_lost = solver.name == "scip" and (has_squares or is_far_from_zero(compiled))
     if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
-        return WideSession(solver, compiled, words)
-    return solver.session(compiled.problem_class)(compiled, **words)
+        return WideSession(solver, compiled, arguments)
+    return solver.session(compiled.problem_class)(compiled, **arguments)
 
 
 @final
@@ -438,6 +452,7 @@ class _Caller:
             raise
 
 
-def _words(who: str, error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{who} failed ({type(error).__name__}{': ' * bool(said)}{said})."
+def _failure_of(who: str, error: BaseException) -> str:
+    """Return what a library raised, as a sentence."""
+    parts = [type(error).__name__, " ".join(str(error).split())]
+    return f"{who} failed ({': '.join(part for part in parts if part)})."

@@ -15,16 +15,18 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.checks import plain_of_type, refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
+from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, size_of_terms
 from ceopt.solvers.cones import Cone
-from ceopt.solvers.errors import InvalidValueError, MissingLicenceError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import best_conceivable, first_scale
+from ceopt.solvers.options import Option
+from ceopt.solvers.options import set_options as options_of
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, without_a_best
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,
@@ -37,7 +39,7 @@ from ceopt.solvers.tolerances import (
     NO_QUADRATIC_TERMS,
     NOTABLE_VIOLATION,
 )
-from ceopt.solvers.trust import PROVED_EMPTY, contradicts
+from ceopt.solvers.trust import contradicts
 
 __all__ = [
     "STOP",
@@ -336,14 +338,14 @@ def settled_bound(
     if not barrier and contradicts(bound, objective, compiled, x):
         return bound  # as it is: the guard is to see it
     if not barrier:
-        if away <= GUROBI_ROUNDING * _terms(compiled, x):
+        if away <= GUROBI_ROUNDING * size_of_terms(compiled, x):
             return objective
         if away <= enough:
             return bound
         return None
     if abs(away) <= enough:
         return bound
-    roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
+    roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (size_of_terms(compiled, x) + _unit_cost(compiled))
     if abs(away) <= roughly:
         return objective
     return None
@@ -359,8 +361,8 @@ def finer_scale(
     """
     objective = abs(compiled.evaluate(x))
     wanted = max(gap, LEAST_GAP) * objective
-    greatest = _greatest_cost(compiled)
-    if not greatest or objective <= GUROBI_ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
+    greatest = greatest_cost(compiled)
+    if not greatest or objective <= GUROBI_ROUNDING * size_of_terms(compiled, x) or _is_best_conceivable(compiled, x):
         return scale
     if barrier:
         needed = scale
@@ -379,7 +381,7 @@ def finer_scale(
 def is_nothing(compiled: CompiledModel, x: Vector) -> bool:
     """Whether an objective is 0 for every purpose, so that no scale can make it precise."""
     return abs(compiled.evaluate(x)) <= max(
-        0.01 * GUROBI_NOTHING * _unit_cost(compiled), GUROBI_ROUNDING * _terms(compiled, x)
+        0.01 * GUROBI_NOTHING * _unit_cost(compiled), GUROBI_ROUNDING * size_of_terms(compiled, x)
     )
 
 
@@ -413,27 +415,12 @@ def _size(row: QuadraticRow, x: Vector) -> float:
     return max(side + products + float((abs(row.a) @ x)[0]), 1e-300)
 
 
-def _terms(compiled: CompiledModel, x: Vector) -> float:
-    """Return the size of what the objective adds up."""
-    terms = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
-    if compiled.Q is not None:
-        terms += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
-    return terms
-
-
 def _is_best_conceivable(compiled: CompiledModel, x: Vector) -> bool:
     return compiled.Q is None and compiled.sense * (compiled.evaluate(x) - best_conceivable(compiled)) <= 0.0
 
 
-def _greatest_cost(compiled: CompiledModel) -> float:
-    quadratic = 0.0
-    if compiled.Q is not None:
-        quadratic = float(np.abs(compiled.Q.data).max(initial=0.0))
-    return max(quadratic, float(np.abs(compiled.c).max(initial=0.0)))
-
-
 def _unit_cost(compiled: CompiledModel) -> float:
-    return min(1.0, _greatest_cost(compiled))
+    return min(1.0, greatest_cost(compiled))
 
 
 def _power_of_two(value: float) -> float:
@@ -501,11 +488,11 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
     InvalidValueError
         Gurobi does not take the value, or the parameter has an argument of its own.
     """
-    from gurobipy import GRB, GurobiError
+    from gurobipy import GRB
 
     known = [name for name in dir(GRB.Param) if not name.startswith("_")]
-    for name, value in options.items():
-        refuse_argument("Gurobi", name, value, _ARGUMENTS, word="parameter")
+
+    def described(name: str) -> Option:
         if name not in known:
             folded = {other.lower(): other for other in known}  # more than 200
             close = [folded[other] for other in difflib.get_close_matches(str(name).lower(), folded, n=4, cutoff=0.7)]
@@ -513,22 +500,14 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
                 raise UnknownNameError.among("Gurobi", "option", name, close)
             raise UnknownNameError("Gurobi", "a known option", f"option is {name!r}", "See the manual's parameters.")
         _, kind, _, least, greatest, default = model.getParamInfo(name)
-        plain = plain_of_type(value, kind)
-        try:
-            if plain is not None:
-                model.setParam(name, plain)
-        except GurobiError:  # out of range, or of the environment, which runs already
-            plain = None
-        if plain is None:
-            span = ""
-            if kind is not str:
-                span = f" from {least} to {greatest}"
-            raise InvalidValueError(
-                "Gurobi",
-                f"a value of type {kind.__name__}{span} that a model's parameter {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its default is {default!r}.",
-            )
+        span = ""
+        if kind is not str:
+            span = f" from {least} to {greatest}"
+        takes = f"a value of type {kind.__name__}{span} that a model's parameter {name!r} takes"
+        return Option(types=(kind,), takes=takes, then=f"Its default is {default!r}.")
+
+    # What is refused is out of range, or of the environment, which runs already.
+    options_of("Gurobi", options, arguments=_ARGUMENTS, describe=described, put=model.setParam, word="parameter")
 
 
 # ==== One run of Gurobi, watched from its call backs ==================================================================
@@ -734,7 +713,6 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
 # ==== Gurobi over a compiled model: linear and quadratic programs, convex or not, second-order cones, integers ========
 
 _GREATEST_SEED = 2_000_000_000
-_GREATEST_COEFFICIENT = 1e15
 _PARAMETERS = {
     "MIPGapAbs": 0.0,
     # With the 1e-6 of Gurobi's own, 58 of 60 knapsacks with values near 1e-7 ended in a wrong "optimum"; the finest
@@ -807,9 +785,7 @@ class GurobiSession(AbstractSession):
             message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
         if status is Stop.UNBOUNDED:
             status = self._status_without_objective(search)
-            if status in PROVED_EMPTY:
-                message = f"Gurobi proved that the program is {status}."
-            return RunResult(status=status, message=message)
+            return without_a_best(self.who, status, otherwise=message)
         if point is None:
             return RunResult(status=status, bound=run.bound, message=message)
         x = self._own(point)
@@ -916,14 +892,7 @@ class GurobiSession(AbstractSession):
         if why:
             raise refuse(compiled, why)
         parts = [compiled.A.data, compiled.c, *(part.data for row in compiled.quadratics for part in (row.a, row.Q))]
-        greatest = max((float(np.abs(part).max()) for part in parts if part.size), default=0.0)
-        if greatest >= _GREATEST_COEFFICIENT:
-            raise InvalidValueError(
-                "Gurobi",
-                "coefficients below 1e15",
-                f"the greatest is {greatest:.3g}",
-                "Choose units that are nearer to 1.",
-            )
+        refuse_huge("Gurobi", parts)
 
     def _build(self) -> None:
         import gurobipy

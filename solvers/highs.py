@@ -32,12 +32,22 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse import diags_array
 
-from ceopt.solvers.checks import plain_of_type, refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, refuse_huge, rows_of_entries
 from ceopt.solvers.conic.clarabel import ClarabelSession
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.options import Option
+from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.problem import Stop, StopTable, Vector
+from ceopt.solvers.session import (
+    AbstractSession,
+    RunResult,
+    SolveRun,
+    require_class,
+    split_words,
+    status_of,
+    without_a_best,
+)
 from ceopt.solvers.tolerances import (
     HIGHS_BOUND_ROUNDING,
     HIGHS_IMPROVEMENT,
@@ -48,7 +58,7 @@ from ceopt.solvers.tolerances import (
     LEAST_QP_GAP,
     ZERO_SHARE,
 )
-from ceopt.solvers.trust import PROVED_EMPTY, contradicts, leaves_open
+from ceopt.solvers.trust import contradicts, leaves_open
 
 __all__ = [
     "STOP",
@@ -131,11 +141,9 @@ _PRESOLVE_S = 2e-5  # for each coefficient of such a program
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
-_GREATEST_COEFFICIENT = 1e15  # HiGHS refuses those from here on
 _INFINITE = 1e20  # and takes these for infinite
 _FAR_SIDE = 1e19  # a side that is a number, and that no row of at most _NEAR_SIDE reaches
 _NEAR_SIDE = 1e17
-_SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
 
 @final
@@ -154,13 +162,7 @@ class HighsSession(AbstractSession):
         import highspy
 
         compiled = self._compiled
-        if compiled.problem_class not in _SOLVES:
-            raise UnsupportedProblemError(
-                "HiGHS",
-                "an LP, MILP or convex QP",
-                f"the model is of class {compiled.problem_class}",
-                "Call solve(model), which finds a solver for it.",
-            )
+        require_class(self.who, "highs", "an LP, MILP or convex QP", compiled)
         self._library = highspy
         highs = silent_highs()
         self._highs = highs
@@ -187,7 +189,7 @@ class HighsSession(AbstractSession):
         switch = search.switch
         name, x, bound = self._best(search)
         status = Stop.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
-        message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {_words(name)}."
+        message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {split_words(name)}."
         found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
             return found
@@ -493,9 +495,7 @@ class HighsSession(AbstractSession):
     def _without_objective(self, search: SolveRun) -> RunResult:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
         status = self._status_without_objective(search)
-        if status in PROVED_EMPTY:
-            return RunResult(status=status, message=f"HiGHS proved that the program is {status}.")
-        return RunResult(status=status, message=f"HiGHS stopped: {status}.")
+        return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
 
     def _status_without_objective(self, search: SolveRun) -> Stop:
         self._pass_model(scale=0.0)
@@ -515,11 +515,6 @@ def _keep_best(pool: list[Vector], search: SolveRun) -> None:
     if len(pool) > _KEPT * search.pool:
         pool.sort(key=lambda point: search.compiled.sense * search.compiled.evaluate(point))
         del pool[len(pool) // 2 :]
-
-
-def _words(name: str) -> str:
-    """Return ``kTimeLimit`` as "time limit"."""
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name[1:]).strip()
 
 
 def _no_nan(bounds: Vector) -> Vector:
@@ -554,19 +549,21 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
     """
     import highspy
 
-    for name, value in options.items():
-        refuse_argument("HiGHS", name, value, _OPTION_ARGUMENTS)
+    def described(name: str) -> Option:
         status, kind = highs.getOptionType(name)
         if status != highspy.HighsStatus.kOk:
             raise UnknownNameError.among("HiGHS", "option", name, _option_names(highs))
-        plain = plain_of_type(value, _OPTION_TYPES[kind.name])
-        if plain is None or highs.setOptionValue(name, plain) != highspy.HighsStatus.kOk:
-            raise InvalidValueError(
-                "HiGHS",
-                f"a value of type {kind.name[1:].lower()} that option {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its present value is {highs.getOptionValue(name)[1]!r}.",
-            )
+        return Option(
+            types=(_OPTION_TYPES[kind.name],),
+            takes=f"a value of type {kind.name[1:].lower()} that option {name!r} takes",
+            then=f"Its present value is {highs.getOptionValue(name)[1]!r}.",
+        )
+
+    def put(name: str, value: Any) -> None:
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise ValueError(name)
+
+    options_of("HiGHS", options, arguments=_OPTION_ARGUMENTS, describe=described, put=put)
 
 
 def _option_names(highs: Any) -> list[str]:
@@ -607,7 +604,7 @@ _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sa
 
 def first_scale(compiled: CompiledModel) -> float:
     """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
-    size = _cost_size(compiled)
+    size = greatest_cost(compiled)
     if size:
         return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size))
     return 1.0
@@ -618,7 +615,7 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
     if not is_blind(compiled, objective, gap, scale):
         return None
     needed = _power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)))
-    finer = min(needed, _power_of_two(_GREATEST_COST / _cost_size(compiled)))
+    finer = min(needed, _power_of_two(_GREATEST_COST / greatest_cost(compiled)))
     if finer > scale:
         return finer
     return None
@@ -629,7 +626,7 @@ def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float
     if not compiled.integer.any():
         return False
     missing = compiled.sense * (objective - best_conceivable(compiled))
-    if missing <= ZERO_SHARE * _cost_size(compiled):
+    if missing <= ZERO_SHARE * greatest_cost(compiled):
         return False
     return HIGHS_IMPROVEMENT / scale > max(gap, LEAST_GAP) * abs(objective) > 0
 
@@ -668,10 +665,8 @@ def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
 
 def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
     """Return the refusal of a program that HiGHS does not take, by what it does not take in it."""
+    refuse_huge(who, [compiled.A.data])
     then = "Choose units that are nearer to 1."
-    greatest = float(np.abs(compiled.A.data).max(initial=0.0))
-    if greatest >= _GREATEST_COEFFICIENT:
-        return InvalidValueError(who, "coefficients below 1e15", f"the greatest is {greatest:.3g}", then)
     sides = (
         ("column", compiled.columns, compiled.lb, compiled.ub),
         ("row", compiled.rows, compiled.row_lb, compiled.row_ub),
@@ -700,28 +695,16 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
         return columns, rows
     A = compiled.A
     size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = rows_of_entries(A)
     share = np.zeros(A.shape[1])
-    greatest = _greatest(size, row, len(rows))
+    greatest = greatest_by_row(size, row, len(rows))
     np.maximum.at(share, A.indices, size / greatest[row])
     columns = np.exp2(-np.round(np.log2(np.where(share > 0.0, share, 1.0))))
     # A square may not become too large for HiGHS beside the rest of the objective.
     square = np.abs(compiled.Q.diagonal()) * first_scale(compiled)
     most = np.exp2(np.floor(0.5 * np.log2(_GREATEST_SQUARE / np.where(square > 0.0, square, 1.0))))
     columns = np.where(square > 0.0, np.minimum(columns, np.maximum(most, 1.0)), columns)
-    return columns, np.exp2(np.round(np.log2(_greatest(size * columns[A.indices], row, len(rows)))))
-
-
-def _greatest(size: Vector, row: Any, n: int) -> Vector:
-    """Return the greatest entry of each row; 1 for one without entries."""
-    greatest = np.zeros(n)
-    np.maximum.at(greatest, row, size)
-    return np.where(greatest > 0.0, greatest, 1.0)
-
-
-def _cost_size(compiled: CompiledModel) -> float:
-    values = np.abs(compiled.c) if compiled.Q is None else np.abs(np.concatenate([compiled.c, compiled.Q.data]))
-    return float(values.max(initial=0.0))
+    return columns, np.exp2(np.round(np.log2(greatest_by_row(size * columns[A.indices], row, len(rows)))))
 
 
 def _power_of_two(value: float) -> float:

@@ -40,7 +40,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.solvers.checks import plain_of_type, plain_option, refuse_argument
 from ceopt.solvers.compile.names import FileNames
 from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.compile.rows_and_cones import ConeRows
@@ -48,15 +47,16 @@ from ceopt.solvers.cones import Cone, side_of
 from ceopt.solvers.conic.certificate import Proof, prove
 from ceopt.solvers.conic.form import ConicForm, conic_form
 from ceopt.solvers.errors import (
-    InvalidValueError,
     MissingLibraryError,
     MissingLicenceError,
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
+from ceopt.solvers.options import Option
+from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, require_class, without_a_best
 from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
 from ceopt.solvers.trust import PROVED_EMPTY
@@ -179,20 +179,19 @@ def set_options(task: Any, options: Mapping[str, Any]) -> None:
     import mosek
 
     known = dict(_names())
-    for name, value in options.items():
-        refuse_argument("MOSEK", name, value, _ARGUMENTS)
+
+    def described(name: str) -> Option:
         if name not in known:
             raise UnknownNameError.among("MOSEK", "option", name, known)
-        if all(plain_of_type(value, kind) is None for kind in _TYPES[known[name]]):
-            raise _refusal(name, value, "")
+        return Option(types=_TYPES[known[name]], takes=f"a value that option {name!r} takes")
+
+    def put(name: str, value: Any) -> None:
         try:
-            task.putparam(name, str(plain_option(value)))
+            task.putparam(name, str(value))
         except mosek.Error as error:
-            raise _refusal(name, value, f"{error.msg.strip().rstrip('.')}.") from error
+            raise ValueError(f"{error.msg.strip().rstrip('.')}.") from error
 
-
-def _refusal(name: str, value: Any, then: str) -> InvalidValueError:
-    return InvalidValueError("MOSEK", f"a value that option {name!r} takes", f"{name} is {value!r}", then)
+    options_of("MOSEK", options, arguments=_ARGUMENTS, describe=described, put=put)
 
 
 def _names() -> Iterator[tuple[str, str]]:
@@ -413,7 +412,6 @@ def _entries(cone: Cone, doty: Vector) -> Vector:
 
 # ==== MOSEK over a compiled model: linear and conic programs, with integers beside all cones but the semidefinite =====
 
-_REFUSED = frozenset({ProblemClass.MISDP, ProblemClass.NONCONVEX, ProblemClass.NONCONVEX_EXP})
 _FILES = (".cbf", ".jtask", ".ptf", ".task")
 
 
@@ -452,14 +450,9 @@ class MosekSession(AbstractSession):
 
     def _open(self) -> None:
         self._library = require_library("MOSEK")
-        needed = self._compiled.problem_class
-        if needed in _REFUSED:
-            raise UnsupportedProblemError(
-                "MOSEK",
-                "a linear or convex program, with integers beside all cones but the semidefinite",
-                f"the model is of class {needed}",
-                "Call solve(model), which finds a solver for it or says why there is none.",
-            )
+        takes = "a linear or convex program, with integers beside all cones but the semidefinite"
+        then = "Call solve(model), which finds a solver for it or says why there is none."
+        require_class(self.who, "mosek", takes, self._compiled, then)
         self._build()
 
     @property
@@ -490,10 +483,7 @@ class MosekSession(AbstractSession):
         if found.status is not Stop.UNBOUNDED:
             return found
         status = self._status_without_objective(search)
-        message = found.message
-        if status in PROVED_EMPTY:
-            message = f"MOSEK proved that the program is {status}."
-        return RunResult(status=status, message=message)
+        return without_a_best(self.who, status, otherwise=found.message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:

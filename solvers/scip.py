@@ -35,19 +35,24 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 
-from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments, plain_of_type, refuse_argument
+from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
+from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, rows_of_entries, size_of_terms
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.options import Option
+from ceopt.solvers.options import set_options as options_of
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
     AbstractSession,
     RunResult,
     SolveRun,
+    require_class,
     require_data,
     status_of,
+    without_a_best,
 )
 from ceopt.solvers.tolerances import (
     COUNTED_VIOLATION,
@@ -65,7 +70,7 @@ from ceopt.solvers.tolerances import (
     SCIP_SEEN_COST,
     SCIP_SMALLEST,
 )
-from ceopt.solvers.trust import PROVED_EMPTY, contradicts, missed
+from ceopt.solvers.trust import contradicts, missed
 
 __all__ = ["STOP", "OptimalityProof", "ScipSession", "count_solutions", "words_of"]
 
@@ -377,7 +382,7 @@ def _row_factors(rows: sp.csr_array) -> Vector:
     greatest = np.maximum.reduceat(sizes, rows.indptr[filled])
     tiny = (greatest > 0.0) & (greatest < 1.0)
     factors[filled[tiny]] = np.exp2(np.ceil(-np.log2(greatest[tiny])))
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    row = rows_of_entries(rows)
     for r in np.unique(row[(sizes * factors[row] < SCIP_DROPPED) & (sizes > 0)]):
         own = sizes[rows.indptr[r] : rows.indptr[r + 1]]
         factors[r] = 2.0 ** math.ceil(math.log2(SCIP_SMALLEST / own[own > 0].min()))
@@ -395,7 +400,7 @@ def first_scale(compiled: CompiledModel) -> float:
     It brings the greatest cost near 1024, if it is below, or to at most 2^20; with a quadratic cost near 1, because
     SCIP's linear programs then contain squares of it.
     """
-    size = _cost_size(compiled)
+    size = greatest_cost(compiled)
     if not size:
         return 1.0
     if compiled.Q is not None:
@@ -434,7 +439,7 @@ class OptimalityProof:
         self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
     ) -> None:
         objective = compiled.evaluate(x)
-        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
+        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
         wanted = max(gap, LEAST_GAP) * exact
         missing = math.inf
@@ -449,8 +454,8 @@ class OptimalityProof:
         unseen = _unseen(compiled, x, cost) / scale
         slack = max(missing, blind) + unseen
         finest = scale
-        if _cost_size(compiled):
-            finest = _power_of_two(_GREATEST_COST / _cost_size(compiled))
+        if greatest_cost(compiled):
+            finest = _power_of_two(_GREATEST_COST / greatest_cost(compiled))
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
         clear = scale
         if exact <= noise:
@@ -478,21 +483,6 @@ class OptimalityProof:
 
 def _power_of_two(value: float) -> float:
     return 2.0 ** math.ceil(math.log2(value))
-
-
-def _cost_size(compiled: CompiledModel) -> float:
-    hessian = np.zeros(0)
-    if compiled.Q is not None:
-        hessian = compiled.Q.data
-    return float(np.abs(np.concatenate([compiled.c, hessian])).max(initial=0.0))
-
-
-def _size_of_terms(compiled: CompiledModel, x: Vector) -> float:
-    """Return the sum of the absolute values that add up to the objective: what its rounding is relative to."""
-    size = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
-    if compiled.Q is not None:
-        size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
-    return size
 
 
 def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
@@ -558,7 +548,6 @@ def words_of(name: str) -> str:
 
 # ---- parameters: our own settings, then the user's, refused if unknown or out of range -------------------------------
 _IPOPT = Path(__file__).with_name("ipopt.opt")
-_GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
 _ARGUMENTS = {
     "limits/time": "time_limit_s",
     "limits/gap": "relative_gap",
@@ -590,19 +579,12 @@ def new_model(compiled: CompiledModel) -> Any:
     return model
 
 
-def refuse_huge(compiled: CompiledModel) -> None:
+def _refuse_huge(compiled: CompiledModel) -> None:
     """Refuse coefficients that SCIP calls huge."""
-    parts = [
-        compiled.A.data,
-        *(row.a.data for row in compiled.quadratics),
-        *(row.Q.data for row in compiled.quadratics),
-    ]
-    parts += [cone.matrix.data for cone in compiled.cones]
-    greatest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
-    if greatest >= _GREATEST:
-        raise InvalidValueError(
-            "SCIP", "coefficients below 1e15", f"the greatest is {greatest:.3g}", "Choose units that are nearer to 1."
-        )
+    parts = [compiled.A.data, *(cone.matrix.data for cone in compiled.cones)]
+    for row in compiled.quadratics:
+        parts += [row.a.data, row.Q.data]
+    refuse_huge("SCIP", parts)
 
 
 def set_options(model: Any, options: Mapping[str, Any]) -> None:
@@ -615,28 +597,17 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
     InvalidValueError
         SCIP does not take the value, or the parameter has an argument of its own.
     """
-    for name, value in options.items():
-        refuse_argument("SCIP", name, value, _ARGUMENTS)
+
+    def described(name: str) -> Option:
         try:
             present = model.getParam(name)
         except (KeyError, TypeError, AttributeError):
             raise _unknown(model, name) from None
-        plain = plain_of_type(value, type(present))
-        if plain is None or not _is_taken(model, name, plain):
-            raise InvalidValueError(
-                "SCIP",
-                f"a value of type {type(present).__name__} that option {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its present value is {present!r}.",
-            )
+        kind = type(present)
+        takes = f"a value of type {kind.__name__} that option {name!r} takes"
+        return Option(types=(kind,), takes=takes, then=f"Its present value is {present!r}.")
 
-
-def _is_taken(model: Any, name: str, value: bool | float | str) -> bool:
-    try:
-        model.setParam(name, value)
-    except Exception:  # noqa: BLE001  (pyscipopt raises a class of its own choice for each return code)
-        return False
-    return True
+    options_of("SCIP", options, arguments=_ARGUMENTS, describe=described, put=model.setParam)
 
 
 def _unknown(model: Any, name: object) -> UnknownNameError:
@@ -704,7 +675,7 @@ def count_solutions(
         return 0, True
     if not compiled.columns:
         return int(compiled.violation(np.zeros(0)) <= COUNTED_VIOLATION), True
-    refuse_huge(compiled)
+    _refuse_huge(compiled)
     model = new_model(compiled)
     model.setParamsCountsols()
     model.setParam("presolving/maxrounds", 0)  # SCIP 10.0 counts rows of two columns, once recognised, as redundant
@@ -756,18 +727,6 @@ def _require_integers(compiled: CompiledModel) -> None:
 
 # ==== SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not ===========
 
-_SOLVES = frozenset(
-    {
-        ProblemClass.LP,
-        ProblemClass.MILP,
-        ProblemClass.QP,
-        ProblemClass.MIQP,
-        ProblemClass.SOCP,
-        ProblemClass.MISOCP,
-        ProblemClass.NONCONVEX,
-        ProblemClass.NONCONVEX_EXP,
-    }
-)
 _INFINITE = 1e20  # SCIP's infinity
 _MUCH = 1e-2  # of the scaled objective: what a second search is to gain
 _FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
@@ -787,14 +746,9 @@ class ScipSession(AbstractSession):
 
     def _open(self) -> None:
         compiled = self._compiled
-        if compiled.problem_class not in _SOLVES:
-            raise UnsupportedProblemError(
-                "SCIP",
-                "a model without semidefinite cones, and without exponential ones in a convex model",
-                f"the model is of class {compiled.problem_class}",
-                "Call solve(model), which finds a solver for it.",
-            )
-        refuse_huge(compiled)
+        takes = "a model without semidefinite cones, and without exponential ones in a convex model"
+        require_class(self.who, "scip", takes, compiled)
+        _refuse_huge(compiled)
         self._program: Program | None = self._built(first_scale(compiled))
 
     @property
@@ -814,10 +768,7 @@ class ScipSession(AbstractSession):
         # SCIP says so also of programs where it knows no point
         without = self._once(self._built(0.0), search, points=False)
         status = Stop.UNBOUNDED if without.x is not None else without.status
-        said = without.message
-        if status in PROVED_EMPTY:
-            said = f"SCIP proved that the program is {status}."
-        return RunResult(status=status, message=said)
+        return without_a_best(self.who, status, otherwise=without.message)
 
     def _best(self, search: SolveRun) -> RunResult:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
@@ -921,7 +872,7 @@ class ScipSession(AbstractSession):
         """Return the program as it is now, at this scale and with this start."""
         program = self._program
         if program is None or program.scale != scale or not program.updated():
-            refuse_huge(self._compiled)
+            _refuse_huge(self._compiled)
             program = self._built(scale)
         is_forgotten = not start or program.begin_at(start)
         self._program = program if is_forgotten else None  # the next solve must not have this one's start

@@ -22,10 +22,11 @@ import numpy as np
 from ceopt.solvers.checks import OPTIONS, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.problem import Certificate, Outcome, Stop, StopTable, Vector
+from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION
-from ceopt.solvers.trust import PROVED_EMPTY, contradicts
+from ceopt.solvers.trust import PROVED_EMPTY, within_rounding
 
 __all__ = [
     "AbstractSession",
@@ -320,6 +321,38 @@ def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
     return without_point
 
 
+def without_a_best(who: str, status: Stop, *, otherwise: str) -> RunResult:
+    """Return the result of a program that is infeasible or unbounded; ``otherwise`` is the message if neither."""
+    message = otherwise
+    if status in PROVED_EMPTY:
+        message = f"{who} proved that the program is {status}."
+    return RunResult(status=status, message=message)
+
+
+def split_words(name: str) -> str:
+    """Return ``kTimeLimit`` or ``MaxTime`` as "time limit", "max time"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name.removeprefix("k")).strip()
+
+
+def require_class(
+    who: str,
+    solver: str,
+    takes: str,
+    compiled: CompiledModel,
+    then: str = "Call solve(model), which finds a solver for it.",
+) -> None:
+    """Refuse a program of a class that the registry does not list for a solver itself.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        It is of such a class.
+    """
+    needed = compiled.problem_class
+    if needed not in SOLVERS[solver].supports:
+        raise UnsupportedProblemError(who, takes, f"the model is of class {needed}", then)
+
+
 def require_data(who: str, compiled: CompiledModel) -> None:
     """Refuse data columns that have no value yet."""
     unset = np.flatnonzero(np.isnan(compiled.lb))
@@ -366,9 +399,10 @@ def _measured(found: RunResult, search: SolveRun) -> Outcome:
     incumbents = search.incumbents
     if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
         incumbents.append((seconds, objective, x))
-    is_worse = bound is not None and compiled.sense * (bound - objective) > 0
-    if bound is not None and is_worse and (found.certificate or not contradicts(bound, objective, compiled, x)):
-        bound = objective  # by its tolerances; what they do not explain stays, and is no proof
+    if found.certificate is None:
+        bound = within_rounding(bound, objective, compiled, x)
+    elif bound is not None and compiled.sense * (bound - objective) > 0:
+        bound = objective
     if violation > NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
         message = f"{message} The point violates the program by {violation:.3g}.".strip()
     return Outcome(

@@ -28,12 +28,24 @@ from ceopt.solvers.tolerances import (
     LEAST_CONTRADICTION,
     OVERRULING_VIOLATION,
 )
+from ceopt.solvers.units import span_of
 
-__all__ = ["CHECKS", "PROVED_EMPTY", "checked", "contradicts", "leaves_open", "missed"]
+__all__ = [
+    "CHECKS",
+    "PROVED_EMPTY",
+    "checked",
+    "claims_survive_rounding",
+    "contradicts",
+    "leaves_open",
+    "missed",
+    "within_rounding",
+]
 
 #: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
 _WIDE = 1e-3
 _WIDER = 10.0
+#: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
+_SPAN = 1e12
 #: What is proved of a program without a best point.
 PROVED_EMPTY: Final = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 
@@ -66,7 +78,7 @@ def checked(
         As the session was given them.
     """
     solved = Solved(who=who, compiled=compiled, start=start, relative_gap=relative_gap)
-    outcome = returned
+    outcome: Outcome = returned
     for check in CHECKS:
         outcome = check(outcome, solved)
     return outcome
@@ -206,9 +218,7 @@ def bound_is_no_worse_than_the_point(outcome: Outcome, solved: Solved) -> Outcom
     if contradicts(bound, objective, solved.compiled, x):
         message = f"{solved.who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
         return _unproved(outcome, message)
-    if solved.compiled.sense * (bound - objective) > 0:
-        return replace(outcome, bound=objective)
-    return outcome
+    return replace(outcome, bound=within_rounding(bound, objective, solved.compiled, x))
 
 
 def optimum_is_within_the_gap(outcome: Outcome, solved: Solved) -> Outcome:
@@ -239,6 +249,20 @@ CHECKS: Final[tuple[Callable[[Any, Solved], Outcome], ...]] = (
 )
 
 
+def claims_survive_rounding(outcome: Outcome, program: CompiledModel) -> Outcome:
+    """Take claims back where coefficients of one row are too far apart to be told from rounding.
+
+    Asked of programs of extreme numbers, in the units in which they were solved.
+    """
+    if outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
+        return outcome
+    span = span_of(program)
+    if span <= _SPAN:
+        return outcome
+    status = Stop.FEASIBLE if outcome.x is not None else Stop.ERROR
+    return replace(outcome, status=status, message=f"Coefficients of one row span {span:.1g}: nothing is proved.")
+
+
 # ---- the measures, which adapters use too ----------------------------------------------------------------------------
 def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
     """Tell whether a bound is worse than the objective of a point by more than a solver's tolerances explain."""
@@ -251,6 +275,13 @@ def leaves_open(bound: float, objective: float, compiled: CompiledModel, x: Vect
     """Tell whether a bound is further from the objective of a point than the gap and a solver's tolerances explain."""
     least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, x, objective) + LEAST_CONTRADICTION
     return compiled.sense * (objective - bound) > least
+
+
+def within_rounding(bound: float | None, objective: float, compiled: CompiledModel, x: Vector) -> float | None:
+    """Return the objective for a bound that is worse by rounding only; one that contradicts it stays, to be seen."""
+    if bound is None or compiled.sense * (bound - objective) <= 0 or contradicts(bound, objective, compiled, x):
+        return bound
+    return objective
 
 
 def missed(compiled: CompiledModel, x: Vector) -> float:

@@ -15,13 +15,14 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.sizes import greatest_by_row, rows_of_entries
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import (
     HIDDEN_STEP,
@@ -57,7 +58,7 @@ _ROUNDS: Final = 4
 @final
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """A program in other units, and the way back.
+    """A program in other units, and how to change between them and its own.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Rescaled:
         The program itself.
     base, unit
         b and the diagonal of D, (n,) each.
-    worth
+    cost_scale
         Factor of the objective.
     """
 
@@ -75,14 +76,14 @@ class Rescaled:
     own: CompiledModel
     base: Vector
     unit: Vector
-    worth: float
+    cost_scale: float
 
-    def back(self, x: Vector) -> Vector:
+    def to_own(self, x: Vector) -> Vector:
         """Return a point in the program's own units; whole columns are whole."""
         point = self.base + self.unit * x
         return np.where(self.own.integer & self.program.integer, np.round(point), point)
 
-    def there(self, values: Mapping[int, float]) -> dict[int, float]:
+    def from_own(self, values: Mapping[int, float]) -> dict[int, float]:
         """Return a start, column -> value, in these units."""
         return {k: (value - float(self.base[k])) / float(self.unit[k]) for k, value in values.items()}
 
@@ -96,9 +97,9 @@ def wide_columns(compiled: CompiledModel) -> NDArray[np.bool_]:
         return np.zeros(len(width), dtype=bool)
     A = compiled.A
     size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = rows_of_entries(A)
     hidden = np.zeros(len(width), dtype=bool)
-    hidden[A.indices[(size < HIDDEN_STEP * _greatest(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
+    hidden[A.indices[(size < HIDDEN_STEP * greatest_by_row(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
     return np.asarray(wide & (hidden | (np.isfinite(width) & (width > _VERY_WIDE))))
 
 
@@ -149,8 +150,8 @@ def _has_faint_rows(compiled: CompiledModel) -> bool:
         return False
     A = compiled.A
     size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < SMALL_UNIT)).any())
+    row = rows_of_entries(A)
+    return bool((many[A.indices] & (size > 0.0) & (greatest_by_row(size, row, A.shape[0])[row] < SMALL_UNIT)).any())
 
 
 def span_of(compiled: CompiledModel) -> float:
@@ -160,11 +161,11 @@ def span_of(compiled: CompiledModel) -> float:
     used = (A.data != 0.0) & moves[A.indices]
     if not used.any():
         return 1.0
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))[used]
+    row = rows_of_entries(A)[used]
     size = np.abs(A.data[used])
     least = np.full(A.shape[0], math.inf)
     np.minimum.at(least, row, size)
-    return float((_greatest(size, row, A.shape[0]) / least).max())
+    return float((greatest_by_row(size, row, A.shape[0]) / least).max())
 
 
 def rescaled(
@@ -219,11 +220,11 @@ def rescaled(
     if compiled.Q is not None:
         squares = sp.csc_array(scale @ compiled.Q @ scale)
     greatest = float(np.abs(cost if squares is None else np.concatenate([cost, squares.data])).max(initial=0.0))
-    worth = 1.0 if greatest <= _COSTS else float(_GREATEST / _power_of_two(np.array(greatest)))
-    program.c = worth * cost
-    program.c0 = worth * compiled.evaluate(base)
-    program.Q = None if squares is None else sp.csc_array(worth * squares)
-    return Rescaled(program, compiled, base, unit, worth)
+    cost_scale = 1.0 if greatest <= _COSTS else float(_GREATEST / _power_of_two(np.array(greatest)))
+    program.c = cost_scale * cost
+    program.c0 = cost_scale * compiled.evaluate(base)
+    program.Q = None if squares is None else sp.csc_array(cost_scale * squares)
+    return Rescaled(program, compiled, base, unit, cost_scale)
 
 
 def _base(compiled: CompiledModel, inside: Vector) -> Vector:
@@ -252,8 +253,8 @@ def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
     """Return the rows without coefficients that no more than the rounding of sums has left in them."""
     size = np.abs(A.data)
     width = program.ub - program.lb
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    A.data[size * width[A.indices] < NO_COEFFICIENT * _greatest(size, row, A.shape[0])[row]] = 0.0
+    row = rows_of_entries(A)
+    A.data[size * width[A.indices] < NO_COEFFICIENT * greatest_by_row(size, row, A.shape[0])[row]] = 0.0
     A.eliminate_zeros()
     return A
 
@@ -270,7 +271,7 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
     known = ~free | bounded | _is_curved(compiled)  # what is squared comes in the unit of the cost
     A = compiled.A
     size = np.abs(A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = rows_of_entries(A)
     fixed = low >= high
     for _ in range(_ROUNDS):
         if known.all():
@@ -300,21 +301,14 @@ def _row_factors(A: sp.csr_array, counted: NDArray[np.bool_]) -> Vector:
 
     Where it has integers of ordinary width alone, it is 1, or brings the greatest coefficient there if it is extreme.
     """
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = rows_of_entries(A)
     size = np.abs(A.data)
-    greatest = _greatest(size, row, A.shape[0])
+    greatest = greatest_by_row(size, row, A.shape[0])
     touched = np.zeros(A.shape[0], dtype=bool)
     touched[row[counted[A.indices] & (size > 0.0)]] = True
     one = 1.0 / _power_of_two(greatest)
     is_odd = (greatest < SMALL_UNIT) | (greatest > ORDINARY_COEFFICIENTS[1])
     return np.where(touched, _GREATEST * one, np.where(is_odd, one, 1.0))
-
-
-def _greatest(size: Vector, row: Any, n: int) -> Vector:
-    """Return the greatest entry of each row; 1 for one without entries."""
-    greatest = np.zeros(n)
-    np.maximum.at(greatest, row, size)
-    return np.where(greatest > 0.0, greatest, 1.0)
 
 
 def _power_of_two(value: Vector) -> Vector:
