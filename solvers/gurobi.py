@@ -703,10 +703,10 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
         elif is_certain or compiled.violation(point[: len(compiled.columns)]) <= CUT_SHORT_VIOLATION:
             x = point
     if scale and (inner.IsMIP or x is not None):
-        found = getattr(inner, "ObjBound", math.nan)  # absent after some stops
+        proved = getattr(inner, "ObjBound", math.nan)  # absent after some stops
         bound = None
-        if abs(found) < 1e100:  # 1e100 is Gurobi's infinity
-            bound = found / scale
+        if abs(proved) < 1e100:  # 1e100 is Gurobi's infinity
+            bound = proved / scale
     return Run(stop=stop, x=x, bound=bound, barrier=bool(inner.IsQP or inner.IsQCP) and not inner.IsMIP)
 
 
@@ -887,8 +887,8 @@ class GurobiSession(AbstractSession):
                 f"the model has a cone of kind {foreign.cone}",
                 "Call solve(model), which finds a solver for it.",
             )
-        found = licence()
-        why = found.why_not or found.refusal(compiled)
+        held = licence()
+        why = held.why_not or held.refusal(compiled)
         if why:
             raise refuse(compiled, why)
         parts = [compiled.A.data, compiled.c, *(part.data for row in compiled.quadratics for part in (row.a, row.Q))]

@@ -6,9 +6,8 @@ What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_
 session stand the options that HiGHS takes, how it is kept silent, the scale at which it sees a program, and its stop
 statuses beside ours.
 
-The proof of HiGHS's dual solution of an LP or convex QP, recomputed: its own "optimal" was seen to be wrong.
-
-With the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
+The bound of an LP or convex QP is recomputed from HiGHS's dual solution: its own "optimal" was seen to be wrong. With
+the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
 minimise f has
 
 .. math:: f(w) \ge f(x) - g^\top x + \sum_i \min_{b^-_i \le a \le b^+_i} y_i a + \sum_j \min_{l_j \le v \le u_j} z_j v.
@@ -190,25 +189,25 @@ class HighsSession(AbstractSession):
         name, x, bound = self._best(search)
         status = Stop.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
         message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {split_words(name)}."
-        found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
+        result = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
-            return found
+            return result
         if self._compiled.Q is not None and status in {
             Stop.OPTIMAL,
             Stop.ERROR,
             Stop.UNBOUNDED,
         }:
-            return self._qp_with_dual_proof(found, search)
+            return self._qp_with_dual_proof(result, search)
         if status is Stop.UNBOUNDED:
             return self._without_objective(search)
         if status is Stop.OPTIMAL and not self._compiled.integer.any():
-            return self._with_dual_proof(found, search)
-        return self._not_blind(found, search.relative_gap)
+            return self._with_dual_proof(result, search)
+        return self._not_blind(result, search.relative_gap)
 
-    def _proof(self, found: RunResult, gap: float) -> tuple[bool, float]:
+    def _proof(self, result: RunResult, gap: float) -> tuple[bool, float]:
         """Return whether the duals prove the point, and the bound that they prove."""
         compiled = self._compiled
-        x = found.x
+        x = result.x
         assert x is not None  # noqa: S101 - asked only of a point
         y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
         objective = compiled.evaluate(x)
@@ -224,16 +223,16 @@ class HighsSession(AbstractSession):
                 return True, bound
         return False, best
 
-    def _with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
         """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
 
         A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
         """
         user = self._options
         for option, value, usual in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
-            proved, bound = self._proof(found, search.relative_gap)
+            proved, bound = self._proof(result, search.relative_gap)
             if proved:
-                return replace(found, bound=bound)
+                return replace(result, bound=bound)
             if option in user or search.switch.pressed:
                 break
             self._highs.setOptionValue(option, value)
@@ -241,24 +240,24 @@ class HighsSession(AbstractSession):
             self._highs.setOptionValue(option, usual)
             if x is None or name != "kOptimal":
                 break
-            found = replace(found, x=x)
-        proved, bound = self._proof(found, search.relative_gap)
+            result = replace(result, x=x)
+        proved, bound = self._proof(result, search.relative_gap)
         if proved:
-            return replace(found, bound=bound)
+            return replace(result, bound=bound)
         proved_bound = bound if math.isfinite(bound) else None
-        return replace(found, status=Stop.FEASIBLE, bound=proved_bound, message=_UNPROVED)
+        return replace(result, status=Stop.FEASIBLE, bound=proved_bound, message=_UNPROVED)
 
-    def _qp_with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _qp_with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
 
         HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
         bounded QP in thirty unbounded.
         """
         best = None
-        if found.x is not None and found.status is Stop.OPTIMAL and np.abs(found.x).max() < _FAR:
-            proved, best = self._proof(found, search.relative_gap)
+        if result.x is not None and result.status is Stop.OPTIMAL and np.abs(result.x).max() < _FAR:
+            proved, best = self._proof(result, search.relative_gap)
             if proved:
-                return replace(found, bound=best)
+                return replace(result, bound=best)
         compiled = self._compiled
         if improves_for_ever(compiled):
             return self._without_objective(search)
@@ -267,13 +266,13 @@ class HighsSession(AbstractSession):
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
-        has_point = found.x is not None and found.status is not Stop.UNBOUNDED
+        has_point = result.x is not None and result.status is not Stop.UNBOUNDED
         if has_point and second.status is not Stop.OPTIMAL:
             status = Stop.INTERRUPTED if search.switch.pressed else Stop.FEASIBLE
-            return replace(found, status=status, bound=best, message=_UNPROVED)
+            return replace(result, status=status, bound=best, message=_UNPROVED)
         if second.x is None:
             status = Stop.INTERRUPTED if search.switch.pressed else second.status
-            return replace(found, status=status, x=None, bound=best, message=second.message)
+            return replace(result, status=status, x=None, bound=best, message=second.message)
         return RunResult(
             status=second.status,
             x=second.x,
@@ -424,25 +423,25 @@ class HighsSession(AbstractSession):
         highs.setOptionValue("time_limit", spent + (min(left, _SECOND_OPINION_S) if empty else left))
         highs.run()
         highs.setOptionValue("presolve", "choose")
-        found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        if empty and not found:
+        has_point = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
+        if empty and not has_point:
             return status
         return highs.getModelStatus()
 
-    def _not_blind(self, found: RunResult, gap: float) -> RunResult:
+    def _not_blind(self, result: RunResult, gap: float) -> RunResult:
         """Take "optimal" back where HiGHS may have passed over a better solution."""
-        if found.x is None or found.status is not Stop.OPTIMAL:
-            return found
+        if result.x is None or result.status is not Stop.OPTIMAL:
+            return result
         compiled = self._compiled
         slack = HIGHS_IMPROVEMENT / self._scale
-        objective = compiled.evaluate(found.x)
+        objective = compiled.evaluate(result.x)
         if not is_blind(compiled, objective, gap, self._scale):
-            return found
+            return result
         message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
-        bound = found.bound
-        if bound is None or not contradicts(bound, objective, compiled, found.x):  # which the guard is to see
+        bound = result.bound
+        if bound is None or not contradicts(bound, objective, compiled, result.x):  # which the guard is to see
             bound = objective - compiled.sense * slack
-        return replace(found, status=Stop.FEASIBLE, bound=bound, message=message)
+        return replace(result, status=Stop.FEASIBLE, bound=bound, message=message)
 
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:

@@ -1,7 +1,5 @@
 r"""MOSEK over a compiled model: linear and conic programs, with integers beside all cones but the semidefinite.
 
-A compiled model as a MOSEK task, and a task's dual solution in the model's own terms.
-
 Linear rows and bounds go over as they are, each cone as one affine conic constraint :math:`F x + g \in K`:
 
 ============================ ============================ ===========================================================
@@ -13,9 +11,8 @@ semidefinite                 scaled vectorised, "svec"    lower triangle by colu
 exponential (x, y, z)        primal exponential           z, y, x
 ============================ ============================ ===========================================================
 
-The proof of MOSEK's primal and dual solution, put into the conic form and measured there.
-
-MOSEK's dual of :math:`\min c^\top x` with :math:`l_c \le A x \le u_c,\ l_x \le x \le u_x,\ F x + g \in K` has
+What MOSEK calls optimal is measured in the conic form, by :mod:`ceopt.solvers.conic.certificate`. Its dual of
+:math:`\min c^\top x` with :math:`l_c \le A x \le u_c,\ l_x \le x \le u_x,\ F x + g \in K` has
 
 .. math::
     c = A^\top (s_l^c - s_u^c) + s_l^x - s_u^x + F^\top \dot y,
@@ -479,11 +476,11 @@ class MosekSession(AbstractSession):
         if why := licence().why_not:
             raise self._no_licence(why)
         self._pass_changes()
-        found = self._once(search)
-        if found.status is not Stop.UNBOUNDED:
-            return found
+        result = self._once(search)
+        if result.status is not Stop.UNBOUNDED:
+            return result
         status = self._status_without_objective(search)
-        return without_a_best(self.who, status, otherwise=found.message)
+        return without_a_best(self.who, status, otherwise=result.message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:
@@ -603,12 +600,12 @@ class MosekSession(AbstractSession):
         n = self._conic.c.size
         task.putcslice(0, n, np.zeros(n))
         try:
-            found = self._once(search, listen=False)
+            result = self._once(search, listen=False)
         finally:
             task.putcslice(0, n, self._conic.c)
-        if found.x is not None:
+        if result.x is not None:
             return Stop.UNBOUNDED
-        return found.status
+        return result.status
 
     # -- model into MOSEK ----------------------------------------------------------------------------------------------
     def _build(self) -> None:

@@ -2,9 +2,8 @@ r"""SCIP over a compiled model: linear, quadratic and second-order programs, wit
 
 Exponential cones are taken beside quadratics that are not convex, where nobody else takes them.
 
-A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best.
-
-SCIP's tolerances are absolute, and it bounds a quadratic by its squares, so that
+Each part is handed over in the form in which SCIP proves it best. SCIP's tolerances are absolute, and it bounds a
+quadratic by its squares, so that
 
 .. math::
     \min \tfrac12 x^\top Q x + c^\top x,\ Q = F^\top F \quad&\to\quad
@@ -760,11 +759,11 @@ class ScipSession(AbstractSession):
         return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
 
     def _run(self, search: SolveRun) -> RunResult:
-        found = self._best(search)
+        result = self._best(search)
         if search.switch.pressed:
-            return replace(found, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
-        if found.status is not Stop.UNBOUNDED:
-            return found
+            return replace(result, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if result.status is not Stop.UNBOUNDED:
+            return result
         # SCIP says so also of programs where it knows no point
         without = self._once(self._built(0.0), search, points=False)
         status = Stop.UNBOUNDED if without.x is not None else without.status
@@ -786,16 +785,16 @@ class ScipSession(AbstractSession):
                     "numerics/feastol", min(SCIP_FINE_TOLERANCE, program.model.getParam("numerics/feastol"))
                 )
                 self._program = None  # the next solve begins at the usual tolerance
-            found = self._once(program, search)
+            result = self._once(program, search)
             if best is not None:
-                found = _better(compiled, best, found)
-            if found.x is None and coarse is not None:
+                result = _better(compiled, best, result)
+            if result.x is None and coarse is not None:
                 return coarse
-            if found.x is None or found.status is not Stop.OPTIMAL or search.switch.pressed:
-                return found
-            outside = _missed_cone(compiled, found.x) or _missed_row(compiled, found.x, is_fine=is_fine)
-            if outside:
-                coarse = replace(found, status=Stop.FEASIBLE, bound=None, message=outside)
+            if result.x is None or result.status is not Stop.OPTIMAL or search.switch.pressed:
+                return result
+            miss = _missed_cone(compiled, result.x) or _missed_row(compiled, result.x, is_fine=is_fine)
+            if miss:
+                coarse = replace(result, status=Stop.FEASIBLE, bound=None, message=miss)
                 if is_fine:
                     return coarse
                 # a point outside is no start
@@ -804,34 +803,34 @@ class ScipSession(AbstractSession):
                 start = search.start
                 search.incumbents.clear()  # nor is one that led to it a solution
                 continue
-            proof = OptimalityProof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
+            proof = OptimalityProof(compiled, result.x, result.bound, gap, scale, cost=program.cost)
             if proof.holds:
-                far = _far_column(compiled, found.x)
+                far = _far_column(compiled, result.x)
                 if far is not None:
-                    return _perhaps_unbounded(found, far)
-                proved = replace(found, bound=proof.bound)
+                    return _perhaps_unbounded(result, far)
+                proved = replace(result, bound=proof.bound)
                 if _endless_integers(compiled):
                     return self._doubted(proved, scale, search)
                 return proved
             if proof.finer_scale is None:
-                return replace(found, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
-            best = found
-            start = dict(enumerate(found.x.tolist()))
+                return replace(result, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
+            best = result
+            start = dict(enumerate(result.x.tolist()))
             scale = proof.finer_scale
 
-    def _doubted(self, found: RunResult, scale: float, search: SolveRun) -> RunResult:
+    def _doubted(self, result: RunResult, scale: float, search: SolveRun) -> RunResult:
         """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
         compiled = self._compiled
-        assert found.x is not None  # noqa: S101 - an optimum has one
-        best = compiled.sense * compiled.evaluate(found.x) * scale
+        assert result.x is not None  # noqa: S101 - an optimum has one
+        best = compiled.sense * compiled.evaluate(result.x) * scale
         program = self._built(scale)
         program.model.setObjlimit(best - _MUCH * abs(best) - LEAST_GAIN)
         second = self._once(program, search)
         if second.status is Stop.INFEASIBLE:
-            return found
-        better = found
+            return result
+        better = result
         if second.x is not None:
-            better = _better(compiled, found, second)
+            better = _better(compiled, result, second)
         message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
         return replace(better, status=Stop.FEASIBLE, bound=None, message=message)
 
@@ -925,22 +924,22 @@ def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
     return None
 
 
-def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
+def _perhaps_unbounded(result: RunResult, name: str) -> RunResult:
     """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
     message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
-    return replace(found, status=Stop.FEASIBLE, bound=None, message=message)
+    return replace(result, status=Stop.FEASIBLE, bound=None, message=message)
 
 
-def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunResult:
+def _better(compiled: CompiledModel, best: RunResult, result: RunResult) -> RunResult:
     """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
     assert best.x is not None  # noqa: S101 - only a run with a point is repeated
-    if found.x is None or found.status is Stop.ERROR:
-        status = found.status if found.status is Stop.INTERRUPTED else Stop.FEASIBLE
-        return replace(best, status=status, message=found.message)
-    worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
+    if result.x is None or result.status is Stop.ERROR:
+        status = result.status if result.status is Stop.INTERRUPTED else Stop.FEASIBLE
+        return replace(best, status=status, message=result.message)
+    worse = compiled.sense * (compiled.evaluate(result.x) - compiled.evaluate(best.x)) > 0
     if worse:
-        return replace(found, x=best.x, pool=(best.x, *found.pool))
-    return found
+        return replace(result, x=best.x, pool=(best.x, *result.pool))
+    return result
 
 
 # ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------

@@ -164,20 +164,20 @@ class AbstractSession(ABC):
         )
         try:
             with until(search.deadline):
-                found = self._run(search) if compiled.columns else _without_columns(compiled)
+                result = self._run(search) if compiled.columns else _without_columns(compiled)
         except OutOfTimeError as error:
             best = None
             if search.incumbents:
                 best = search.incumbents[-1][2]
             status = Stop.TIME_LIMIT if best is None else Stop.FEASIBLE
-            found = RunResult(
+            result = RunResult(
                 status=status,
                 x=best,
                 message=f"The time limit is used up while {error.stage}.",
             )
         if search.switch.error is not None:
             raise search.switch.error
-        return _measured(found, search)
+        return _measured(result, search)
 
 
 @final
@@ -217,11 +217,12 @@ class SolveRun:
     def improved(self, point: Vector) -> None:
         """Take note of a feasible point that the solver met, if it is better than all before."""
         compiled = self.compiled
-        found = (time.perf_counter() - self.began, compiled.evaluate(point), point)
-        if not self.incumbents or compiled.sense * (found[1] - self.incumbents[-1][1]) < 0:
-            self.incumbents.append(found)
+        objective = compiled.evaluate(point)
+        if not self.incumbents or compiled.sense * (objective - self.incumbents[-1][1]) < 0:
+            incumbent = (time.perf_counter() - self.began, objective, point)
+            self.incumbents.append(incumbent)
             if self.on_incumbent is not None:
-                self.switch.guard(self.on_incumbent, *found)
+                self.switch.guard(self.on_incumbent, *incumbent)
 
 
 @final
@@ -384,29 +385,29 @@ def _without_columns(compiled: CompiledModel) -> RunResult:
     return RunResult(status=Stop.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
 
 
-def _measured(found: RunResult, search: SolveRun) -> Outcome:
+def _measured(result: RunResult, search: SolveRun) -> Outcome:
     """Return the outcome with objective and violation recomputed from the model's own arrays."""
     compiled = search.compiled
     seconds = time.perf_counter() - search.began
-    if found.status in PROVED_EMPTY or found.x is None:
-        bound = None if found.status in PROVED_EMPTY else found.bound
-        return Outcome(status=found.status, bound=bound, run_time=seconds, message=found.message)
-    x = found.x
-    bound = found.bound
-    message = found.message
+    if result.status in PROVED_EMPTY or result.x is None:
+        bound = None if result.status in PROVED_EMPTY else result.bound
+        return Outcome(status=result.status, bound=bound, run_time=seconds, message=result.message)
+    x = result.x
+    bound = result.bound
+    message = result.message
     objective = compiled.evaluate(x)
     violation = compiled.violation(x)
     incumbents = search.incumbents
     if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
         incumbents.append((seconds, objective, x))
-    if found.certificate is None:
+    if result.certificate is None:
         bound = within_rounding(bound, objective, compiled, x)
     elif bound is not None and compiled.sense * (bound - objective) > 0:
         bound = objective
-    if violation > NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
+    if violation > NOTABLE_VIOLATION and result.certificate is None:  # which measures it relative to the row
         message = f"{message} The point violates the program by {violation:.3g}.".strip()
     return Outcome(
-        status=found.status,
+        status=result.status,
         x=x,
         objective=objective,
         bound=bound,
@@ -414,6 +415,6 @@ def _measured(found: RunResult, search: SolveRun) -> Outcome:
         run_time=seconds,
         violation=violation,
         message=message,
-        pool=found.pool,
-        certificate=found.certificate,
+        pool=result.pool,
+        certificate=result.certificate,
     )

@@ -286,12 +286,12 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
         most = np.zeros(n)
         np.minimum.at(least, at, ratio)
         np.maximum.at(most, at, ratio)
-        told = most > 0.0
-        wanted = np.sqrt(least[told]) * np.sqrt(most[told])
+        is_asked = most > 0.0
+        wanted = np.sqrt(least[is_asked]) * np.sqrt(most[is_asked])
         is_far = (wanted > _NEAR) | (wanted < 1.0 / _NEAR)
-        unit[told] = np.where(is_far, _power_of_two(wanted), 1.0)
-        known = known | told
-        if not told.any():
+        unit[is_asked] = np.where(is_far, _power_of_two(wanted), 1.0)
+        known = known | is_asked
+        if not is_asked.any():
             break
     return unit
 

@@ -210,8 +210,8 @@ def read_text(who: str, path: Path) -> str:
         then = "Save it as UTF-8."
         raise UnreadableFileError(who, needs, f"{source} is in another encoding ({error})", then) from error
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UnreadableFileError(who, needs, f"{source} cannot be read ({said})", "Check the path.") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UnreadableFileError(who, needs, f"{source} cannot be read ({reason})", "Check the path.") from error
 
 
 def json_document(who: str, text_or_path: Any) -> tuple[str, Any]:

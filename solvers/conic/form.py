@@ -293,13 +293,13 @@ class Lowering:
         equal, other, sources, cones = self._checked
         slack = CONSTANT_MISS * np.maximum(1.0, np.abs(self._b))
         false = [*equal[np.abs(moved[equal]) > slack[equal]], *other[moved[other] < -slack[other]]]
-        found = [sources[k] for k in false] + [
+        broken = [sources[k] for k in false] + [
             cone.constraint
             for cone in cones
             if cone.violation(point) > CONSTANT_MISS * max(1.0, float(np.abs(cone.constant).max()))
         ]
-        if found:
-            return f"constraint {getattr(found[0], 'name', '')!r}"
+        if broken:
+            return f"constraint {getattr(broken[0], 'name', '')!r}"
         return ""
 
 

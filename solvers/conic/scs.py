@@ -127,7 +127,7 @@ class ScsSession(AbstractConicSession):
         b = form.b[order]
         if not b.size:  # SCS wants a row
             A, b, cone["l"] = sp.csc_array((1, form.q.size)), np.ones(1), 1
-        data = {"A": _plain(A), "b": b, "c": form.q} | ({"P": _plain(form.P)} if form.P.nnz else {})
+        data = {"A": sp.csc_matrix(A), "b": b, "c": form.q} | ({"P": sp.csc_matrix(form.P)} if form.P.nnz else {})
         single = {}
         if self._threads == 1 and hasattr(self._library, "LinearSolver"):
             single = {"linear_solver": "qdldl"}
@@ -154,7 +154,3 @@ class ScsSession(AbstractConicSession):
                 raise
             # Python words in each version anew that a function has no such argument.
             raise UnknownNameError.among(self.who, "option", name, _KNOWN) from error
-
-
-def _plain(matrix: sp.csc_array) -> sp.csc_matrix:
-    return sp.csc_matrix(matrix)

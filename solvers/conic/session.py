@@ -91,12 +91,12 @@ class AbstractConicSession(AbstractSession):
             return RunResult(status=Stop.OPTIMAL, x=form.point, bound=form.sense * form.c0)
         if search.switch.poll():
             return RunResult(status=Stop.INTERRUPTED, message=f"{self.who} stopped before it began.")
-        found = self._found(form, search)
-        if found.status is not Stop.UNBOUNDED:
-            return found
+        result = self._found(form, search)
+        if result.status is not Stop.UNBOUNDED:
+            return result
         there_is = self._found(replace(form, q=np.zeros(form.q.size), P=sp.csc_array(form.P.shape), c0=0.0), search)
         if there_is.x is not None and there_is.status is not Stop.INTERRUPTED:
-            return found
+            return result
         return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
 
     def _found(self, form: ConicForm, search: SolveRun) -> RunResult:
@@ -106,10 +106,10 @@ class AbstractConicSession(AbstractSession):
         least = math.inf
         for answer in self._attempts(form, search):
             proof = prove(form, answer.x, answer.s, answer.z)
-            found = self._judged(form, answer, proof, search.relative_gap)
-            if found.status in _PROVED:
-                return found
-            doubt = math.inf if proof is None or found.x is None else proof.doubt
+            result = self._judged(form, answer, proof, search.relative_gap)
+            if result.status in _PROVED:
+                return result
+            doubt = math.inf if proof is None or result.x is None else proof.doubt
             if held is None or doubt <= least:
                 held = answer
                 held_proof = proof
@@ -128,7 +128,7 @@ class AbstractConicSession(AbstractSession):
     def _attempts(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         for better in scalings(form):
             for answer in self._answers(better.form, search):
-                x, s, z = better.back(answer.x, answer.s, answer.z)
+                x, s, z = better.unscaled(answer.x, answer.s, answer.z)
                 yield replace(answer, x=x, s=s, z=z)
 
     def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> RunResult:

@@ -32,7 +32,7 @@ from ceopt.solvers.compile.names import FileNames
 from ceopt.solvers.compile.rows_and_cones import ConeRows
 from ceopt.solvers.cones import Cone, side_of, triangle
 from ceopt.solvers.errors import UnreadableFileError
-from ceopt.solvers.files.model_builder import add, add_column, add_cone, add_row, affine
+from ceopt.solvers.files.model_builder import add_column, add_cone, add_objective, add_row, affine
 from ceopt.solvers.problem import Vector
 
 if TYPE_CHECKING:
@@ -605,9 +605,8 @@ class _Builder:
             cost.columns.append(self._columns[int(k)])
         for k, i, j, value in self._file.coordinates["OBJFCOORD"]:
             self._put_product(cost, int(k), int(i), int(j), value)
-        sense = pyo.minimize if self._file.sense == "MIN" else pyo.maximize
-        name = self._file.names["OBJ"].get(0, "objective")
-        add(self.model, name, pyo.Objective(expr=cost.expression, sense=sense))
+        name = self._file.names["OBJ"].get(0, "")
+        add_objective(self.model, name, cost.expression, minimise=self._file.sense == "MIN")
 
 
 def _intersection(one: _Sides, other: _Sides) -> _Sides:

@@ -239,8 +239,8 @@ def pool_of(ranking: AbstractRanking) -> Pool:
             bound = compiled.evaluate(points[0])
     else:
         status = Stop.INTERRUPTED if runner.switch.pressed else Stop.FEASIBLE
-        told = runner.doubt if runner.doubt not in message else ""
-        message = f"{told} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
+        doubt = runner.doubt if runner.doubt not in message else ""
+        message = f"{doubt} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
     if points and bound is not None and compiled.sense * bound > ranking.loss(points[0]):
         bound = compiled.evaluate(points[0])  # a bound is never worse than a point in hand
     return Pool(
