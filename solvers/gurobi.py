@@ -22,8 +22,7 @@ from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, size_of_term
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import best_conceivable, first_scale
-from ceopt.solvers.options import Option
-from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, without_a_best
@@ -41,16 +40,7 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts
 
-__all__ = [
-    "STOP",
-    "GurobiSession",
-    "finer_units",
-    "is_missed_for_good",
-    "licence",
-    "misses",
-    "name_of",
-    "settled_bound",
-]
+__all__ = ["GurobiSession", "licence"]
 
 # ==== Gurobi's environment, started silently, and what its licence allows, looked for once ============================
 
@@ -507,7 +497,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
         return Option(types=(kind,), takes=takes, then=f"Its default is {default!r}.")
 
     # What is refused is out of range, or of the environment, which runs already.
-    options_of("Gurobi", options, arguments=_ARGUMENTS, describe=described, put=model.setParam, word="parameter")
+    apply_options("Gurobi", options, arguments=_ARGUMENTS, describe=described, put=model.setParam, word="parameter")
 
 
 # ==== One run of Gurobi, watched from its call backs ==================================================================
@@ -784,8 +774,7 @@ class GurobiSession(AbstractSession):
         if status is not Stop.OPTIMAL:
             message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
         if status is Stop.UNBOUNDED:
-            status = self._status_without_objective(search)
-            return without_a_best(self.who, status, otherwise=message)
+            return self._without_objective(search, message)
         if point is None:
             return RunResult(status=status, bound=run.bound, message=message)
         x = self._own(point)
@@ -859,14 +848,15 @@ class GurobiSession(AbstractSession):
         points = [x, *(point for point in points if np.abs(point[whole] - x[whole]).max() > 0.5)]
         return tuple(sorted(points, key=lambda point: compiled.sense * compiled.evaluate(point))[: search.pool])
 
-    def _status_without_objective(self, search: SolveRun) -> Stop:
+    def _without_objective(self, search: SolveRun, message: str) -> RunResult:
         """Tell unbounded from infeasible: Gurobi says "unbounded" of programs where it knows no point."""
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
+        status = status_of(STOP, run.stop, has_point=False)
         if run.x is not None:
-            return Stop.UNBOUNDED
-        if search.switch.pressed:
-            return Stop.INTERRUPTED
-        return status_of(STOP, run.stop, has_point=False)
+            status = Stop.UNBOUNDED
+        elif search.switch.pressed:
+            status = Stop.INTERRUPTED
+        return without_a_best(self.who, status, otherwise=message)
 
     def _own(self, x: Vector) -> Vector:
         """Return the compiled model's columns of a point of the program that was handed over."""

@@ -35,8 +35,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, refuse_huge, rows_of_entries
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
-from ceopt.solvers.options import Option
-from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.session import (
     AbstractSession,
@@ -60,12 +59,9 @@ from ceopt.solvers.tolerances import (
 from ceopt.solvers.trust import contradicts, leaves_open
 
 __all__ = [
-    "STOP",
     "HighsSession",
     "best_conceivable",
-    "bound_from_duals",
     "first_scale",
-    "is_blind",
     "not_taken",
     "set_options",
     "sides_within",
@@ -493,20 +489,17 @@ class HighsSession(AbstractSession):
 
     def _without_objective(self, search: SolveRun) -> RunResult:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
-        status = self._status_without_objective(search)
-        return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
-
-    def _status_without_objective(self, search: SolveRun) -> Stop:
         self._pass_model(scale=0.0)
         try:
             name, x, _ = self._once(search, 0.0, {}, listen=False)
         finally:
             self._pass_model()
+        status = status_of(STOP, name, has_point=False)
         if x is not None:
-            return Stop.UNBOUNDED
-        if search.switch.pressed:
-            return Stop.INTERRUPTED
-        return status_of(STOP, name, has_point=False)
+            status = Stop.UNBOUNDED
+        elif search.switch.pressed:
+            status = Stop.INTERRUPTED
+        return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
 
 
 def _keep_best(pool: list[Vector], search: SolveRun) -> None:
@@ -562,7 +555,7 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise ValueError(name)
 
-    options_of("HiGHS", options, arguments=_OPTION_ARGUMENTS, describe=described, put=put)
+    apply_options("HiGHS", options, arguments=_OPTION_ARGUMENTS, describe=described, put=put)
 
 
 def _option_names(highs: Any) -> list[str]:

@@ -49,8 +49,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.options import Option
-from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, require_class, without_a_best
@@ -61,19 +60,7 @@ from ceopt.solvers.trust import PROVED_EMPTY
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = [
-    "PROBLEM",
-    "SOLUTION",
-    "TERMINATION",
-    "MosekSession",
-    "layout",
-    "licence",
-    "name_of",
-    "ptf_text",
-    "require_library",
-    "scaled_rows",
-    "status_of",
-]
+__all__ = ["MosekSession", "layout", "licence", "name_of", "ptf_text", "require_library"]
 
 # ==== MOSEK's own words: its statuses, each mapped to one of ours, and the parameters that it takes ===================
 
@@ -188,7 +175,7 @@ def set_options(task: Any, options: Mapping[str, Any]) -> None:
         except mosek.Error as error:
             raise ValueError(f"{error.msg.strip().rstrip('.')}.") from error
 
-    options_of("MOSEK", options, arguments=_ARGUMENTS, describe=described, put=put)
+    apply_options("MOSEK", options, arguments=_ARGUMENTS, describe=described, put=put)
 
 
 def _names() -> Iterator[tuple[str, str]]:
@@ -479,8 +466,7 @@ class MosekSession(AbstractSession):
         result = self._once(search)
         if result.status is not Stop.UNBOUNDED:
             return result
-        status = self._status_without_objective(search)
-        return without_a_best(self.who, status, otherwise=result.message)
+        return self._without_objective(search, result.message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:
@@ -594,7 +580,7 @@ class MosekSession(AbstractSession):
         """Return the model's own columns of a point."""
         return np.array(x, dtype=np.float64)[: len(self._compiled.columns)]
 
-    def _status_without_objective(self, search: SolveRun) -> Stop:
+    def _without_objective(self, search: SolveRun, message: str) -> RunResult:
         """Tell unbounded from infeasible: a ray that improves says nothing of whether there is a point."""
         task = self._task
         n = self._conic.c.size
@@ -603,9 +589,8 @@ class MosekSession(AbstractSession):
             result = self._once(search, listen=False)
         finally:
             task.putcslice(0, n, self._conic.c)
-        if result.x is not None:
-            return Stop.UNBOUNDED
-        return result.status
+        status = Stop.UNBOUNDED if result.x is not None else result.status
+        return without_a_best(self.who, status, otherwise=message)
 
     # -- model into MOSEK ----------------------------------------------------------------------------------------------
     def _build(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 
-__all__ = ["Option", "plain_of_type", "plain_option", "set_options"]
+__all__ = ["Option", "apply_options"]
 
 
 @final
@@ -32,7 +32,7 @@ class Option:
     then: str = ""
 
 
-def set_options(
+def apply_options(
     who: str,
     options: Mapping[str, Any],
     *,

@@ -41,8 +41,7 @@ from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, rows_of_entr
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.options import Option
-from ceopt.solvers.options import set_options as options_of
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
     AbstractSession,
@@ -71,7 +70,7 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts, missed
 
-__all__ = ["STOP", "OptimalityProof", "ScipSession", "count_solutions", "words_of"]
+__all__ = ["ScipSession", "count_solutions"]
 
 # ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
 
@@ -606,7 +605,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
         takes = f"a value of type {kind.__name__} that option {name!r} takes"
         return Option(types=(kind,), takes=takes, then=f"Its present value is {present!r}.")
 
-    options_of("SCIP", options, arguments=_ARGUMENTS, describe=described, put=model.setParam)
+    apply_options("SCIP", options, arguments=_ARGUMENTS, describe=described, put=model.setParam)
 
 
 def _unknown(model: Any, name: object) -> UnknownNameError:

@@ -18,12 +18,12 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import UnknownNameError
-from ceopt.solvers.options import Option, set_options
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun, split_words
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
-__all__ = ["STOP", "ClarabelSession"]
+__all__ = ["ClarabelSession"]
 
 STOP: dict[str, Stop] = {
     "Unsolved": Stop.ERROR,
@@ -167,7 +167,7 @@ class ClarabelSession(AbstractConicSession):
             setattr(settings, name, value)
             self._library.DefaultSolver(one, np.ones(1), one, np.ones(1), [self._library.ZeroConeT(1)], settings)
 
-        self._options = set_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=put)
+        self._options = apply_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=put)
 
 
 def _set_up_s(form: ConicForm) -> float:

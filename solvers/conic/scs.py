@@ -14,12 +14,12 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import MissingLibraryError, UnknownNameError
-from ceopt.solvers.options import Option, set_options
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
-__all__ = ["STOP", "ScsSession"]
+__all__ = ["ScsSession"]
 
 STOP: dict[int, tuple[str, Stop]] = {
     -7: ("infeasible, inaccurately", Stop.INFEASIBLE),
@@ -139,7 +139,7 @@ class ScsSession(AbstractConicSession):
         def described(name: str) -> Option:
             return Option(takes=f"a value that option {name!r} takes", then="See the settings of SCS.")
 
-        self._options = set_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=self._try)
+        self._options = apply_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=self._try)
 
     def _try(self, name: str, value: Any) -> None:
         """Let SCS itself refuse an option, with a program of one row; files that it would write are only looked at."""
