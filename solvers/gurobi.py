@@ -25,7 +25,7 @@ from ceopt.solvers.highs import best_conceivable, first_scale
 from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, without_a_best
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, why_stopped, without_a_best
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,
@@ -767,12 +767,8 @@ class GurobiSession(AbstractSession):
         gap = search.relative_gap
         point = run.x
         rows = self._handed.program.quadratics
-        status = Stop.INTERRUPTED
-        if not search.switch.pressed:
-            status = status_of(STOP, run.stop, has_point=point is not None)
-        message = ""
-        if status is not Stop.OPTIMAL:
-            message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
+        status = search.or_interrupted(status_of(STOP, run.stop, has_point=point is not None))
+        message = why_stopped(self.who, status, run.stop.replace("_", " ").lower())
         if status is Stop.UNBOUNDED:
             return self._without_objective(search, message)
         if point is None:
@@ -851,11 +847,9 @@ class GurobiSession(AbstractSession):
     def _without_objective(self, search: SolveRun, message: str) -> RunResult:
         """Tell unbounded from infeasible: Gurobi says "unbounded" of programs where it knows no point."""
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
-        status = status_of(STOP, run.stop, has_point=False)
+        status = search.or_interrupted(status_of(STOP, run.stop, has_point=False))
         if run.x is not None:
             status = Stop.UNBOUNDED
-        elif search.switch.pressed:
-            status = Stop.INTERRUPTED
         return without_a_best(self.who, status, otherwise=message)
 
     def _own(self, x: Vector) -> Vector:

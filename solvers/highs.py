@@ -44,6 +44,7 @@ from ceopt.solvers.session import (
     require_class,
     split_words,
     status_of,
+    why_stopped,
     without_a_best,
 )
 from ceopt.solvers.tolerances import (
@@ -135,6 +136,7 @@ _MANY_COLUMNS = 50  # for each row: from there on presolve was seen to take two 
 _PRESOLVE_S = 2e-5  # for each coefficient of such a program
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
+_ASKED_OF_A_QP = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})  # without its duals none of them is believed
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _INFINITE = 1e20  # and takes these for infinite
 _FAR_SIDE = 1e19  # a side that is a number, and that no row of at most _NEAR_SIDE reaches
@@ -183,16 +185,12 @@ class HighsSession(AbstractSession):
         self._pass_changes()
         switch = search.switch
         name, x, bound = self._best(search)
-        status = Stop.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
-        message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {split_words(name)}."
+        status = search.or_interrupted(status_of(STOP, name, has_point=x is not None))
+        message = why_stopped(self.who, status, split_words(name))
         result = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
             return result
-        if self._compiled.Q is not None and status in {
-            Stop.OPTIMAL,
-            Stop.ERROR,
-            Stop.UNBOUNDED,
-        }:
+        if self._compiled.Q is not None and status in _ASKED_OF_A_QP:
             return self._qp_with_dual_proof(result, search)
         if status is Stop.UNBOUNDED:
             return self._without_objective(search)
@@ -264,10 +262,10 @@ class HighsSession(AbstractSession):
         )
         has_point = result.x is not None and result.status is not Stop.UNBOUNDED
         if has_point and second.status is not Stop.OPTIMAL:
-            status = Stop.INTERRUPTED if search.switch.pressed else Stop.FEASIBLE
+            status = search.or_interrupted(Stop.FEASIBLE)
             return replace(result, status=status, bound=best, message=_UNPROVED)
         if second.x is None:
-            status = Stop.INTERRUPTED if search.switch.pressed else second.status
+            status = search.or_interrupted(second.status)
             return replace(result, status=status, x=None, bound=best, message=second.message)
         return RunResult(
             status=second.status,
@@ -494,11 +492,9 @@ class HighsSession(AbstractSession):
             name, x, _ = self._once(search, 0.0, {}, listen=False)
         finally:
             self._pass_model()
-        status = status_of(STOP, name, has_point=False)
+        status = search.or_interrupted(status_of(STOP, name, has_point=False))
         if x is not None:
             status = Stop.UNBOUNDED
-        elif search.switch.pressed:
-            status = Stop.INTERRUPTED
         return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
 
 

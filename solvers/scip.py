@@ -50,6 +50,7 @@ from ceopt.solvers.session import (
     require_class,
     require_data,
     status_of,
+    why_stopped,
     without_a_best,
 )
 from ceopt.solvers.tolerances import (
@@ -860,9 +861,7 @@ class ScipSession(AbstractSession):
             bound = self._compiled.sense * model.getDualbound() / program.scale
         model.freeTransform()
         status = status_of(STOP, name, has_point=x is not None)
-        message = ""
-        if status is not Stop.OPTIMAL:
-            message = f"SCIP stopped: {words_of(name)}."
+        message = why_stopped(self.who, status, words_of(name))
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
     # -- model into SCIP -----------------------------------------------------------------------------------------------

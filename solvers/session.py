@@ -214,6 +214,12 @@ class SolveRun:
         """Seconds until the deadline, at least a millisecond."""
         return max(self.deadline - time.perf_counter(), 1e-3)
 
+    def or_interrupted(self, status: Stop) -> Stop:
+        """Return a status; ``interrupted`` where the switch is pressed."""
+        if self.switch.pressed:
+            return Stop.INTERRUPTED
+        return status
+
     def improved(self, point: Vector) -> None:
         """Take note of a feasible point that the solver met, if it is better than all before."""
         compiled = self.compiled
@@ -320,6 +326,13 @@ def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
     if has_point:
         return with_point
     return without_point
+
+
+def why_stopped(who: str, status: Stop, words: str) -> str:
+    """Return the message about a stop in the solver's own words; empty for an optimum."""
+    if status is Stop.OPTIMAL:
+        return ""
+    return f"{who} stopped: {words}."
 
 
 def without_a_best(who: str, status: Stop, *, otherwise: str) -> RunResult:

@@ -8,7 +8,8 @@ names the contradiction. Where nothing is in hand, a word that cannot be true is
 What one solver alone is asked, because it was seen to err there, stands in its adapter: HiGHS's duals, and its answer
 without presolve (``highs.py``, ``_with_dual_proof`` and ``_confirmed``); SCIP's gap at its scale (``OptimalityProof``);
 Gurobi's rows and gap (``settled_bound``, ``run_again``); the certificates of conic solvers (``conic/certificate.py``).
-The second run that a program of extreme numbers gets stands in ``guarded_session.py``.
+The second run that a program of extreme numbers gets stands in ``guarded_session.py``. What several runs say of each
+other is asked where they are made: ``pool/pool.py``, and ``RETRIES`` of ``ceopt/search/solve_program.py``.
 """
 
 from __future__ import annotations
