@@ -34,13 +34,12 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 
-from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
 from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, rows_of_entries, size_of_terms
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
@@ -48,13 +47,11 @@ from ceopt.solvers.session import (
     RunResult,
     SolveRun,
     require_class,
-    require_data,
     status_of,
     why_stopped,
     without_a_best,
 )
 from ceopt.solvers.tolerances import (
-    COUNTED_VIOLATION,
     LEAST_GAIN,
     LEAST_GAP,
     SCIP_DROPPED,
@@ -71,7 +68,7 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts, missed
 
-__all__ = ["ScipSession", "count_solutions"]
+__all__ = ["Program", "ScipSession", "new_model", "refuse_huge_numbers"]
 
 # ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
 
@@ -578,7 +575,7 @@ def new_model(compiled: CompiledModel) -> Any:
     return model
 
 
-def _refuse_huge(compiled: CompiledModel) -> None:
+def refuse_huge_numbers(compiled: CompiledModel) -> None:
     """Refuse coefficients that SCIP calls huge."""
     parts = [compiled.A.data, *(cone.matrix.data for cone in compiled.cones)]
     for row in compiled.quadratics:
@@ -619,111 +616,6 @@ def _unknown(model: Any, name: object) -> UnknownNameError:
     return UnknownNameError(f"{head}SCIP has {len(known)} of them, such as {', '.join(alike[:8])}.")
 
 
-# ==== The number of points of a linear program over integers, counted by SCIP =========================================
-
-_WHO = "count_solutions"
-_MOST = 2**63 - 1  # SCIP counts no further
-_CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}
-
-
-def count_solutions(
-    compiled: CompiledModel, *, limit: int | None = None, time_limit_s: float | None = None
-) -> tuple[int, bool]:
-    """Count the feasible points of a program over integers, whatever its objective.
-
-    SCIP walks the tree of all integer assignments, and where no product of ranges overflows its counter, it counts a
-    subtree in which no row binds at once: the count may take far less time than there are points.
-
-    Parameters
-    ----------
-    compiled
-        Linear rows; every column that its bounds do not fix is an integer with finite bounds.
-    limit
-        Stop when so many are found.
-    time_limit_s
-        Stop after so many seconds; Ctrl-C stops it, too.
-
-    Returns
-    -------
-    (count, complete)
-        The points found, and whether they are all there are.
-
-    Raises
-    ------
-    UnsupportedProblemError
-        A column is continuous, or a row is quadratic or a cone: SCIP branches on columns of its own there, and counts
-        a point several times.
-    InvalidValueError
-        An integer without finite bounds, a limit that makes no sense, or data columns without a value.
-
-    Examples
-    --------
-    >>> import pyomo.environ as pyo
-    >>> from ceopt.solvers import compile_model
-    >>> from ceopt.solvers.scip import count_solutions
-    >>> m = pyo.ConcreteModel()
-    >>> m.y = pyo.Var(range(3), domain=pyo.Binary)
-    >>> m.some = pyo.Constraint(expr=m.y[0] + m.y[1] + m.y[2] >= 1)
-    >>> count_solutions(compile_model(m))
-    (7, True)
-    """
-    check_arguments(_WHO, _CHECKS, {"limit": limit, "time_limit_s": time_limit_s})
-    require_data(_WHO, compiled)
-    _require_integers(compiled)
-    if compiled.contradiction is not None:
-        return 0, True
-    if not compiled.columns:
-        return int(compiled.violation(np.zeros(0)) <= COUNTED_VIOLATION), True
-    _refuse_huge(compiled)
-    model = new_model(compiled)
-    model.setParamsCountsols()
-    model.setParam("presolving/maxrounds", 0)  # SCIP 10.0 counts rows of two columns, once recognised, as redundant
-    model.setParam("constraints/countsols/sparsetest", _points_of_box(compiled) <= _MOST)  # subtrees; it overflows
-    model.setParam("misc/catchctrlc", True)  # pyscipopt keeps Python waiting while SCIP counts
-    model.setParam("constraints/countsols/sollimit", -1 if limit is None else limit)
-    if time_limit_s is not None:
-        model.setParam("limits/time", min(time_limit_s, 1e20))
-    Program(model, compiled, 0.0)
-    model.count()
-    count = int(model.getNCountedSols())
-    complete = model.getStatus() == "infeasible"  # nothing is left
-    if limit is None:
-        return (count, complete)
-    return (min(count, limit), complete and count <= limit)
-
-
-def _points_of_box(compiled: CompiledModel) -> int:
-    whole = compiled.integer
-    widths = np.floor(compiled.ub[whole] + 1e-6) - np.ceil(compiled.lb[whole] - 1e-6) + 1.0
-    return math.prod(int(width) for width in widths)
-
-
-def _require_integers(compiled: CompiledModel) -> None:
-    loose = compiled.lb != compiled.ub
-    continuous = np.flatnonzero(loose & ~compiled.integer)
-    if continuous.size:
-        raise UnsupportedProblemError(
-            _WHO,
-            "a program over integers",
-            f"{compiled.columns[continuous[0]].name!r} is continuous",
-            "Fix it, or make it an integer.",
-        )
-    endless = np.flatnonzero(loose & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub)))
-    if endless.size:
-        k = endless[0]
-        raise InvalidValueError(
-            _WHO,
-            "finite bounds of all integers",
-            f"{compiled.columns[k].name!r} has [{compiled.lb[k]:g}, {compiled.ub[k]:g}]",
-            "Set both.",
-        )
-    others = [row.constraint for row in compiled.quadratics] + [cone.constraint for cone in compiled.cones]
-    if others:
-        raise UnsupportedProblemError(
-            _WHO, "linear rows", f"{others[0].name!r} is not linear", "Restate it in linear rows, or leave it out."
-        )
-
-
 # ==== SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not ===========
 
 _INFINITE = 1e20  # SCIP's infinity
@@ -747,7 +639,7 @@ class ScipSession(AbstractSession):
         compiled = self._compiled
         takes = "a model without semidefinite cones, and without exponential ones in a convex model"
         require_class(self.who, "scip", takes, compiled)
-        _refuse_huge(compiled)
+        refuse_huge_numbers(compiled)
         self._program: Program | None = self._built(first_scale(compiled))
 
     @property
@@ -869,7 +761,7 @@ class ScipSession(AbstractSession):
         """Return the program as it is now, at this scale and with this start."""
         program = self._program
         if program is None or program.scale != scale or not program.updated():
-            _refuse_huge(self._compiled)
+            refuse_huge_numbers(self._compiled)
             program = self._built(scale)
         is_forgotten = not start or program.begin_at(start)
         self._program = program if is_forgotten else None  # the next solve must not have this one's start
