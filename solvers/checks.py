@@ -128,7 +128,7 @@ class Refusal:
 
 # ---- what a value may be ---------------------------------------------------------------------------------------------
 class AbstractCheck(ABC):
-    """What a value must be."""
+    """The condition on one argument."""
 
     __slots__ = ()
 
@@ -293,7 +293,7 @@ class NameOrObject(AbstractCheck):
 @final
 @dataclass(frozen=True, slots=True)
 class AllOf(AbstractCheck):
-    """What several checks ask for, one after the other."""
+    """Several checks, one after the other."""
 
     checks: tuple[AbstractCheck, ...]
 
@@ -490,7 +490,7 @@ def _numbers_in(value: Any) -> Floats | None:
 
 
 def _not_numbers(who: str, name: str, value: Any) -> InvalidValueError:
-    """Return what refuses other things than numbers, of a frame by the name of the column."""
+    """Return the error for values that are not numbers, naming the column of a frame."""
     if hasattr(value, "dtypes") and hasattr(value, "columns"):
         for column, kind in value.dtypes.items():
             if kind.kind not in "biuf":

@@ -47,7 +47,7 @@ _FAR_APART = 1e8
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """What one call of ``solve`` asks; ``deadline`` None for no limit."""
+    """The arguments of one call of ``solve``; ``deadline`` None for no limit."""
 
     deadline: float | None
     relative_gap: float
@@ -63,7 +63,7 @@ class _Request:
         return max(self.deadline - time.perf_counter(), 1e-3)
 
     def in_units(self, units: Rescaled, *, is_last: bool) -> _Request:
-        """Return what is asked of a program in other units; points are told, and several kept, of the last alone."""
+        """Return the request for a program in other units; only the last program reports points and keeps several."""
         if not is_last:
             return replace(self, start=units.from_own(self.start), pool=1, on_incumbent=None)
         tell = self.on_incumbent
@@ -143,7 +143,7 @@ class WideSession:
 
     # -- runs ----------------------------------------------------------------------------------------------------------
     def _run(self, request: _Request, units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
-        """Solve a program in other units; where it is called infeasible beyond doubt's reach, once more."""
+        """Solve a program in other units, and once more where its "infeasible" is doubtful."""
         program = units.program
         arguments = self._usual if is_again else self._exact
         try:
@@ -169,7 +169,7 @@ class WideSession:
         return outcome
 
     def _once(self, session: Any, program: CompiledModel, request: _Request) -> Outcome:
-        """Solve, and hold what the solver says against the program that it was given."""
+        """Solve, and check the outcome against the program that the solver was given."""
         returned = session.solve(
             time_limit_s=request.seconds_left,
             relative_gap=request.relative_gap,
@@ -238,7 +238,7 @@ class WideSession:
         return best
 
     def _beyond(self, request: _Request, relaxation: Outcome, nothing: Outcome) -> Outcome:
-        """Return what is beyond the widest window, in which nothing is: "infeasible" if nothing is beyond it either."""
+        """Search beyond the widest window, which is empty; "infeasible" if that is empty too."""
         assert relaxation.x is not None  # noqa: S101 - the windows are around it
         wide = wide_columns(self._compiled)
         is_empty = True
@@ -262,7 +262,7 @@ class WideSession:
         return self._compiled.sense * (outcome.objective - best.objective) < 0
 
     def _both(self, relaxation: Outcome, outcome: Outcome, gap: float) -> Outcome:
-        """Return the point in whole numbers, with what the relaxation proves."""
+        """Return the point in whole numbers with the bound of the relaxation."""
         bound = relaxation.bound
         if outcome.x is None:
             message = f"No point in whole numbers was found near the relaxation's. {outcome.message}".strip()
@@ -295,7 +295,7 @@ def _parts_beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -
 
 
 def _present(compiled: CompiledModel) -> Vector:
-    """Return the values that the Vars hold, 0 where there is none: numbers near which the optimum is likely, (n,)."""
+    """Return the values that the Vars hold, 0 without one: the optimum is likely to be near them, (n,)."""
     present = np.zeros(len(compiled.columns))
     for k, column in enumerate(compiled.columns):
         value = getattr(column, "value", None)
@@ -305,7 +305,7 @@ def _present(compiled: CompiledModel) -> Vector:
 
 
 def _in_own_units(outcome: Outcome, units: Rescaled) -> Outcome:
-    """Return an outcome in the program's own units; what it violates stays in those in which it was solved."""
+    """Return an outcome in the program's own units; its violation stays in the units in which it was solved."""
     bound = outcome.bound
     if bound is not None:
         bound /= units.cost_scale
@@ -436,7 +436,7 @@ def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any
 
 @final
 class _Caller:
-    """The caller's own function, whose exceptions are the caller's."""
+    """The caller's own function, which remembers the exception that it raised."""
 
     __slots__ = ("error", "function")
 
@@ -453,6 +453,6 @@ class _Caller:
 
 
 def _failure_of(who: str, error: BaseException) -> str:
-    """Return what a library raised, as a sentence."""
+    """Return the exception of a library as a sentence."""
     parts = [type(error).__name__, " ".join(str(error).split())]
     return f"{who} failed ({': '.join(part for part in parts if part)})."

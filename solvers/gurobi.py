@@ -103,7 +103,7 @@ def refuse(compiled: CompiledModel, why: str) -> MissingLicenceError:
 
 
 def _refusal(compiled: CompiledModel) -> str:
-    """Count what a session would hand over, and say which limit that passes."""
+    """Return which limit of a small licence a model passes, counted as it would be handed over; empty if none."""
     if any(cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED} for cone in compiled.cones):
         return ""  # refused for its class, whatever its size
     program = cones_as_quadratics(compiled)
@@ -511,7 +511,7 @@ _RAW = {"Presolve": 0, "NodeLimit": 1000.0}
 @final
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What the objective and each quadratic row are multiplied by; an objective times 0 is none."""
+    """Factors of the objective and of each quadratic row; a factor of 0 leaves the objective out."""
 
     objective: float
     rows: tuple[float, ...]
@@ -520,7 +520,7 @@ class Units:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one run came to, in the model's own units.
+    """The result of one run, in the model's own units.
 
     Parameters
     ----------
@@ -650,7 +650,7 @@ def _is_over(search: SolveRun) -> bool:
 
 
 def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:
-    """Return what Gurobi calls: it reports incumbents, and stops the run when the switch is pressed."""
+    """Return the callback: it reports incumbents, and stops the run when the switch is pressed."""
     from gurobipy import GRB
 
     n = len(search.compiled.columns)
@@ -817,7 +817,7 @@ class GurobiSession(AbstractSession):
         return run
 
     def _better(self, run: Run, again: Run, gap: float) -> Run:
-        """Return what two runs of one program came to, the second in finer units."""
+        """Return the better of two runs of one program, the second in finer units."""
         compiled = self._compiled
         rows = self._handed.program.quadratics
         if run.x is None or again.x is None:

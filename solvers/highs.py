@@ -96,7 +96,7 @@ def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[flo
 
 
 def _terms(y: Vector, compiled: CompiledModel) -> Vector:
-    """Return the least of each multiplier times its row; a multiplier of 0 adds nothing, whatever the sides."""
+    """Return the least of each multiplier times its row; 0 for a multiplier of 0, whatever the sides."""
     side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
     return np.asarray(y * np.where(y != 0.0, side, 0.0), dtype=np.float64)
 
@@ -238,8 +238,9 @@ class HighsSession(AbstractSession):
         proved, bound = self._proof(result, search.relative_gap)
         if proved:
             return replace(result, bound=bound)
-        proved_bound = bound if math.isfinite(bound) else None
-        return replace(result, status=Stop.FEASIBLE, bound=proved_bound, message=_UNPROVED)
+        if not math.isfinite(bound):
+            return replace(result, status=Stop.FEASIBLE, bound=None, message=_UNPROVED)
+        return replace(result, status=Stop.FEASIBLE, bound=bound, message=_UNPROVED)
 
     def _qp_with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
@@ -296,7 +297,7 @@ class HighsSession(AbstractSession):
             self._rescale(scale)
 
     def _from_start(self, search: SolveRun, start: Mapping[int, float]) -> tuple[str, Vector | None, float | None]:
-        """Run from a start, and again without it where what comes back as optimal is not what its bound is about.
+        """Run from a start, and again without it where the bound is not that of the "optimal" point.
 
         HiGHS 1.16.0 may presolve a start into a better point that the program does not have, and "prove" that one.
         """
@@ -413,8 +414,10 @@ class HighsSession(AbstractSession):
         if not (empty or unproved or failed) or left <= 0:
             return status
         spent = 0.0 if is_whole else highs.getRunTime()
+        if empty:
+            left = min(left, _SECOND_OPINION_S)
         highs.setOptionValue("presolve", "off")
-        highs.setOptionValue("time_limit", spent + (min(left, _SECOND_OPINION_S) if empty else left))
+        highs.setOptionValue("time_limit", spent + left)
         highs.run()
         highs.setOptionValue("presolve", "choose")
         has_point = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
@@ -652,7 +655,7 @@ def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
 
 
 def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
-    """Return the refusal of a program that HiGHS does not take, by what it does not take in it."""
+    """Return the error for a program that HiGHS refuses, naming the number that it refuses."""
     refuse_huge(who, [compiled.A.data])
     then = "Choose units that are nearer to 1."
     sides = (

@@ -320,7 +320,7 @@ def _bound_keys(lower: Vector, upper: Vector) -> list[Any]:
 
 
 def _finite(bounds: Vector) -> Vector:
-    """Replace what the bound key says is absent; MOSEK takes no NaN."""
+    """Replace absent bounds by 0; their key says that they are absent, and MOSEK takes no NaN."""
     return np.where(np.isfinite(bounds), bounds, 0.0) + 0.0
 
 
@@ -349,7 +349,7 @@ class MosekDual:
 
 
 def proof_of(program: CompiledModel, x: Vector, dual: MosekDual) -> Proof | None:
-    """Return what the two prove of a continuous program without quadratics; None if they are not numbers."""
+    """Return the proof of a primal and dual solution of a continuous program without quadratics; None if not finite."""
     form = conic_form(program, "MOSEK")
     free = x[form.free]
     return prove(form, free, form.b - form.A @ free, _in_form(form, program, dual))
@@ -401,7 +401,7 @@ _FILES = (".cbf", ".jtask", ".ptf", ".task")
 
 @functools.cache
 def licence() -> Licence:
-    """Return what MOSEK's licence allows, or why there is none; looked for once in a process."""
+    """Return MOSEK's licence, or why there is none; looked for once in a process."""
     library = require_library("MOSEK")
     try:
         with library.Env() as env:
@@ -500,7 +500,7 @@ class MosekSession(AbstractSession):
         return self._found(ended, search.relative_gap)
 
     def _ask(self, search: SolveRun) -> None:
-        """Set what this run is asked for, and forget what earlier ones found."""
+        """Set the limits and the start of this run, and delete the solutions of earlier ones."""
         task = self._task
         library = self._library
         for solution in library.soltype.members():
@@ -544,7 +544,7 @@ class MosekSession(AbstractSession):
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
 
     def _judged(self, status: Stop, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
-        """Return what the numbers prove of a continuous program's solution, whatever MOSEK says of it."""
+        """Return the result that the residuals prove of a continuous program's solution, whatever MOSEK says of it."""
         if proof is None or not proof.is_primal_feasible:
             if status not in {Stop.INTERRUPTED, Stop.TIME_LIMIT}:
                 status = Stop.ERROR

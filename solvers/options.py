@@ -88,7 +88,7 @@ def apply_options(
 
 
 def _of_types(value: Any, types: tuple[type[bool | int | float | str], ...]) -> Any:
-    """Return the plain value as the first type that it has; None where it has none of them."""
+    """Return the plain value as the first type that it has; None if it has another type."""
     if not types:
         return plain_option(value)
     for kind in types:

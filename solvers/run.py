@@ -172,7 +172,7 @@ def _without_point(
 
 
 def _nothing(message: str, solver: str, seconds: float) -> Result:
-    """Return what there is where the limit was used up before a solver began."""
+    """Return the result of a call whose limit was used up before a solver began."""
     return Result(
         status=Stop.TIME_LIMIT,
         objective=None,

@@ -358,7 +358,7 @@ def _total(parts: Iterable[Any]) -> Any:
 
 
 def _finite(value: float) -> float | None:
-    """Return None, pyscipopt's word for "no side", for an infinity."""
+    """Return a side for pyscipopt: None for an infinite one."""
     if math.isinf(value):
         return None
     return value
@@ -406,7 +406,7 @@ def first_scale(compiled: CompiledModel) -> float:
 
 @final
 class OptimalityProof:
-    """What one optimum of SCIP, at one scale of the objective, proves of it.
+    """The proof that an optimum of SCIP, at one scale of the objective, is within the gap.
 
     Parameters
     ----------
@@ -488,7 +488,7 @@ def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
 
 
 def _unseen(compiled: CompiledModel, x: Vector, cost: Vector) -> float:
-    """Return what the linear costs that SCIP takes for zero could still gain from x on, within the bounds."""
+    """Return the gain still possible from x, within the bounds, through linear costs that SCIP takes for zero."""
     small = (cost != 0.0) & (np.abs(cost) < SCIP_EPSILON) & (compiled.lb != compiled.ub)
     best = np.where(cost > 0, compiled.lb, compiled.ub)[small]
     return float(np.abs(cost[small]) @ np.abs(x[small] - best))
@@ -728,7 +728,7 @@ class ScipSession(AbstractSession):
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
-        """Solve, and return what came of it in the model's own units, without looking at the proof."""
+        """Solve once, and return the result in the model's own units, before any proof."""
         model = program.model
         kept = len(search.incumbents)
         model.setParam("limits/time", min(search.seconds_left, _INFINITE))

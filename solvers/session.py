@@ -183,7 +183,7 @@ class AbstractSession(ABC):
 @final
 @dataclass(slots=True, kw_only=True)
 class SolveRun:
-    """One run: what is asked of the solver, and where it reports what it meets.
+    """One run: the arguments of the solver, and where it reports its incumbents.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class SolveRun:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What one run of a solver came to, before it is measured.
+    """The result of one run of a solver, before it is measured.
 
     Parameters
     ----------

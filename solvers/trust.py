@@ -87,7 +87,7 @@ def checked(
 
 # ---- what can be read ------------------------------------------------------------------------------------------------
 def is_an_outcome(returned: Any, solved: Solved) -> Outcome:
-    """Return what is an outcome with one of the statuses; else an ``error`` that says what was there instead."""
+    """Return an outcome with a known status; for anything else, an ``error`` that names it."""
     if not isinstance(returned, Outcome):
         return _failed(f"{solved.who} returned {type(returned).__name__}, which is no Outcome.")
     if returned.status not in set(Stop):
@@ -155,7 +155,7 @@ def solution_has_a_point(outcome: Outcome, solved: Solved) -> Outcome:
 
 
 def point_keeps_the_program(outcome: Outcome, solved: Solved) -> Outcome:
-    """Take a point only if it keeps rows, cones, bounds and integers, as a share of what each row adds up."""
+    """Take a point only if it keeps rows, cones, bounds and integers, relative to the terms of each row."""
     x = outcome.x
     if x is None:
         return outcome
@@ -192,7 +192,7 @@ def unbounded_objective_has_no_bound(outcome: Outcome, solved: Solved) -> Outcom
 
 
 def no_known_point_is_better(outcome: Outcome, solved: Solved) -> Outcome:
-    """Return a point in hand where it is better than what came back; it refutes "infeasible"."""
+    """Return a point in hand that is better than the solver's own; it refutes "infeasible"."""
     if outcome.status is Stop.UNBOUNDED:
         return outcome
     known = _best_known(outcome, solved)
@@ -286,7 +286,7 @@ def within_rounding(bound: float | None, objective: float, compiled: CompiledMod
 
 
 def missed(compiled: CompiledModel, x: Vector) -> float:
-    """Return the greatest violation of the program by ``x``, as a share of what its row adds up, of at least 1."""
+    """Return the greatest violation of the program by ``x``, relative to the terms of its row, of at least 1."""
     worst = compiled.violation(x)
     if worst <= OVERRULING_VIOLATION or math.isinf(worst):
         return worst
@@ -356,7 +356,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _size(compiled: CompiledModel, x: Vector, objective: float) -> float:
-    """Return the size of what is added up to the objective."""
+    """Return the sum of the absolute terms of a linear objective, and of the objective itself."""
     return abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x)) + abs(objective)
 
 

@@ -127,7 +127,7 @@ def is_extreme(compiled: CompiledModel) -> bool:
 
 
 def is_far_from_zero(compiled: CompiledModel) -> bool:
-    """Whether a column takes large values alone, of which what it can move by is a trace; not in programs with data."""
+    """Whether a column takes only large values, and can move by a trace of them; not in programs with data."""
     if compiled.data.size:
         return False
     width = compiled.ub - compiled.lb
@@ -137,14 +137,14 @@ def is_far_from_zero(compiled: CompiledModel) -> bool:
 
 
 def _is_far_off(compiled: CompiledModel) -> bool:
-    """Whether an integer column that moves has a bound beyond what HiGHS counts in."""
+    """Whether an integer column that moves has a bound beyond 32 bits, in which HiGHS counts."""
     moves = compiled.integer & (compiled.lb < compiled.ub)
     ends = np.abs(np.concatenate([compiled.lb[moves], compiled.ub[moves]]))
     return bool((ends[np.isfinite(ends)] > _VERY_WIDE).any())
 
 
 def _has_faint_rows(compiled: CompiledModel) -> bool:
-    """Whether a row with an integer column of many steps has small coefficients alone: it is missed by many of them."""
+    """Whether a row with an integer column of many steps has only small coefficients: it is missed by many steps."""
     many = compiled.integer & (compiled.ub - compiled.lb > _WIDE)
     if not many.any():
         return False
@@ -228,7 +228,7 @@ def rescaled(
 
 
 def _base(compiled: CompiledModel, inside: Vector) -> Vector:
-    """Return what each column is counted from, (n,): 0 unless its values are large; what is squared keeps its zero."""
+    """Return the origin of each column, (n,): 0 unless its values are large; squared columns keep 0."""
     base = np.where(np.abs(inside) > _FAR, np.where(compiled.integer, np.round(inside), inside), 0.0)
     return np.where(_is_curved(compiled), 0.0, base)
 

@@ -48,7 +48,7 @@ def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
 
 
 class _Lowering:
-    """What the cones come to: columns behind those of the program, linear rows and quadratic rows."""
+    """Collects the columns, linear rows and quadratic rows that restate the cones."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled

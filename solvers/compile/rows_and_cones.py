@@ -224,7 +224,7 @@ def is_convex(lower: Any, sense: int) -> bool:
 
 
 def blocks_of(full: Any) -> list[NDArray[np.intp]]:
-    """Return the columns of each connected block of a symmetric sparse matrix; columns without entries are in none."""
+    """Return the columns of each connected block of a symmetric sparse matrix; columns without entries are left out."""
     if not full.nnz:
         return []
     _, label = connected_components(full, directed=False)

@@ -86,7 +86,7 @@ class Proof:
 
 
 def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
-    """Return what primal ``x``, ``s`` and dual ``z`` prove; None if they are not numbers.
+    """Return the proof that primal ``x``, ``s`` and dual ``z`` give; None if they are not finite.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def _with_costs(form: ConicForm, times: float) -> ConicForm:
 
 
 def _units(greatest: Vector) -> Vector:
-    """Return what brings each to 1, or 1 where it is near enough."""
+    """Return the power of two that brings each size near 1; 1 where it is near enough."""
     far = (greatest > _NEAR) | (greatest < 1.0 / _NEAR)
     return np.where(far, 2.0 ** np.round(-np.log2(greatest)), 1.0)
 

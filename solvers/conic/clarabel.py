@@ -177,7 +177,7 @@ def _set_up_s(form: ConicForm) -> float:
 
 
 def _beside(work: Callable[[], Answer], seconds: float) -> Answer:
-    """Return what some work gives, done in a thread; it is left to end by itself where it takes longer.
+    """Return the answer of some work in a thread; work that takes longer is left to end by itself.
 
     Clarabel looks at the clock once a step, and steps of large cones take seconds.
 

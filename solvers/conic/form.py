@@ -207,7 +207,7 @@ class ConicForm:
 
 @final
 class Lowering:
-    """What stays the same between the forms of one model, whose data may move.
+    """The parts that all forms of one model share while its data move.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def _fixed(compiled: CompiledModel) -> NDArray[np.bool_]:
 
 
 def _structure(compiled: CompiledModel) -> tuple[Any, ...]:
-    """Return what a lowering rests on: the shape, the bounds of what is not data, and the signs of what is.
+    """Return the facts a lowering depends on: the shape, the bounds of the columns but data, the signs of the data.
 
     A quadratic row is a cone or not by the sign of its heads, ``x^2 <= s * t``.
     """

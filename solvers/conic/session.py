@@ -29,7 +29,7 @@ _SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a conic solver came to.
+    """One answer of a conic solver.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class AbstractConicSession(AbstractSession):
 
     @abstractmethod
     def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
-        """Solve a form that has columns. Each further answer is asked for while the ones before prove nothing."""
+        """Solve a form that has columns; a further answer is asked for as long as those before are no proof."""
 
     def _run(self, search: SolveRun) -> RunResult:
         form = self._lowering.form(self._compiled)
@@ -100,7 +100,7 @@ class AbstractConicSession(AbstractSession):
         return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
 
     def _found(self, form: ConicForm, search: SolveRun) -> RunResult:
-        """Return what the first answer that proves something proves, or else the most that is held."""
+        """Return the result of the first answer with a proof; without one, of the least doubtful answer."""
         held = None
         held_proof = None
         least = math.inf

@@ -100,7 +100,7 @@ def odd_number_of_ptf(text: str) -> tuple[int, str] | None:
 
 
 def _odd(word: str) -> str:
-    """Return "nan" or "inf" where a word begins as such a number, else nothing."""
+    """Return "nan" or "inf" where a word begins as such a number, else an empty text."""
     if match := _WORD.match(word):
         if match["nan"]:
             return "nan"
@@ -148,7 +148,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _is_side(tokens: list[_Token], k: int) -> bool:
-    """Whether the number ``tokens[k]`` stands alone on its side of a relation."""
+    """Whether the number ``tokens[k]`` is a whole side of a relation."""
     before = k - 1
     while before >= 0 and tokens[before].text in {"+", "-"}:
         before -= 1
@@ -451,7 +451,7 @@ _TOKEN = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([^\s\d.+\-*^\[\]:<
 @final
 @dataclass(frozen=True, slots=True)
 class QuadraticRows:
-    """A file's text without its quadratic rows, and what they are.
+    """A file's text without its quadratic rows, and those rows.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def load(model: Any, values: Mapping[str, float]) -> None:
 
 
 def _names(model: Any, compiled: CompiledModel, values: Mapping[str, float]) -> dict[str, int | None]:
-    """Return column by name in the file, None for what only the file has; of the first kind of file that fits."""
+    """Return the column of each name in the first kind of file that fits; None for columns of the file's own."""
     known: dict[str, int | None] = {}
     refused: CeoptError | None = None
     for suffix in (".lp", ".cbf"):
@@ -274,7 +274,7 @@ def _known(by_name: dict[str, Any], name: str, kind: str, path: str) -> Any:
 
 
 def _parse(text: str, suffix: str, path: Path) -> tuple[Any, list[tuple[int, int, float]]]:
-    """Return what HiGHS reads from the file, or from the text where there is one."""
+    """Return the program that HiGHS reads from the file, or from the text where there is one."""
     import highspy
 
     highs = silent_highs()

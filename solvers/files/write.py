@@ -122,7 +122,7 @@ class _Restating:
             self._trace(con, row[_index(con)])
 
     def _component_for(self, con: Any, ending: str, kind: Any) -> Any:
-        """Return the component for what one constraint's members add."""
+        """Return the component on the block to which one constraint's members add."""
         parent = con.parent_component()
         key = (id(parent), ending)
         if key not in self._components:
@@ -232,7 +232,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
 
 # -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------
 def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
-    """Return the text of an LP or MPS file, and what its names mean."""
+    """Return the text of an LP or MPS file, and the meaning of its names."""
     with _objective_of(model) as objective, cones_as_quadratic_rows(model, suffix) as origin:
         components = list(_components(model))
         labels = label_components(components)
@@ -290,7 +290,7 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
 
 
 def _with_all_columns(text: str) -> str:
-    """Add the columns that stand in products alone: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
+    """Add the columns that stand only in products: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
     lines = text.splitlines()
     sections = {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
     heading = ""
@@ -313,7 +313,7 @@ _WRITERS: dict[str, Callable[[Any, Callable[[Any], str]], str]] = {".lp": _write
 
 @contextmanager
 def _objective_of(model: Any) -> Iterator[Any]:
-    """Yield the active objective; for the time of writing, a constant one where the model has none."""
+    """Yield the active objective; for a model without one, a constant objective while it is written."""
     objective = next(model.component_data_objects(pyo.Objective, active=True), None)
     if objective is not None:
         yield objective
@@ -326,7 +326,7 @@ def _objective_of(model: Any) -> Iterator[Any]:
 
 
 def _components(model: Any) -> Iterator[Any]:
-    """Yield what may get a name: every Var, and every active Constraint and Objective."""
+    """Yield the components that get a name: every Var, and every active Constraint and Objective."""
     yield from model.component_data_objects(pyo.Var, descend_into=True)
     yield from model.component_data_objects(pyo.Constraint, active=True)
     yield from model.component_data_objects(pyo.Objective, active=True)
@@ -334,7 +334,7 @@ def _components(model: Any) -> Iterator[Any]:
 
 # -- CBF and PTF: the compiled arrays ----------------------------------------------------------------------------------
 def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
-    """Return the text of a CBF or PTF file, and what its names mean."""
+    """Return the text of a CBF or PTF file, and the meaning of its names."""
     compiled = compile_model(model)
     objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
     bent = [row.constraint for row in compiled.quadratics if cone_of(row, compiled.lb) is None]
@@ -370,7 +370,7 @@ _CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": 
 
 # -- the names of columns, without a file ------------------------------------------------------------------------------
 def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, int | None]:
-    """Return the names of a file's columns: name -> column of the compiled model, None for what is not the model's own.
+    """Return the names of a file's columns: name -> column of the compiled model, None for columns of the file's own.
 
     Vars that are fixed, or in no row and no cost, are none of the file's; a file may list the latter all the same.
     """
