@@ -24,7 +24,7 @@ from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.units import span_of
 
 TITLE = "Columns from 1e-12 to 1e12"
-MEASURES = ("ceopt/search", "formulations/columns", "solvers/units.py")
+MEASURES = ("ceopt/search", "formulations/columns", "solvers/guarded_session.py", "solvers/units.py")
 
 SEED = 0
 #: Seconds for one question.
