@@ -46,9 +46,9 @@ TITLE = "Mutants: what the tests would see"
 #: The files that are mutated, and their own tests.
 OWN: dict[str, tuple[str, ...]] = {
     "solvers/conic/certificate.py": ("tests/solvers/test_conic.py",),
-    "solvers/trust.py": (
-        "tests/solvers/trust",
-        "tests/search/test_faulty_solvers.py",
+    **dict.fromkeys(
+        ("solvers/trust.py", "solvers/guarded_session.py", "solvers/units.py"),
+        ("tests/solvers/trust", "tests/search/test_faulty_solvers.py"),
     ),
     "solvers/pool/ranking.py": ("tests/solvers/pool",),
     "formulations/predictors/ties.py": (

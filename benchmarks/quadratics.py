@@ -28,9 +28,9 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations import programs
 from ceopt.solvers import CompiledModel, ProblemClass, Solver, Status, compile_model, register, unregister
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
-from ceopt.solvers.trust import GuardedSession
 
 sys.path.insert(0, str(common.ROOT / "tests"))  # the random questions are shared with benchmarks/questions.py
 
@@ -38,7 +38,7 @@ from judging.judge import ask
 from judging.question import draw
 
 TITLE = "Squares and cones: tangent cuts over HiGHS against SCIP"
-MEASURES = ("solvers/outer_approximation", "solvers/scip.py", "solvers/trust.py")
+MEASURES = ("solvers/outer_approximation", "solvers/guarded_session.py", "solvers/scip.py", "solvers/trust.py")
 
 OWN, GUARDED, BARE = "tangent cuts", "SCIP", "SCIP, bare"
 WAYS = (OWN, GUARDED, BARE)

@@ -19,12 +19,12 @@ sys.path.insert(0, str(common.ROOT / "tests"))
 
 from judging.scales import KINDS, question, verdict
 
-import ceopt.solvers.trust
+import ceopt.solvers.guarded_session
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.trust import span_of
+from ceopt.solvers.units import span_of
 
 TITLE = "Columns from 1e-12 to 1e12"
-MEASURES = ("ceopt/search", "formulations/columns", "solvers/trust.py")
+MEASURES = ("ceopt/search", "formulations/columns", "solvers/guarded_session.py", "solvers/units.py")
 
 SEED = 0
 #: Seconds for one question.
@@ -75,14 +75,14 @@ def usable(solver: str) -> bool:
 def noted_spans() -> list[float]:
     """Return a list that collects the span of every program that is handed over in units of its own."""
     spans: list[float] = []
-    in_units = ceopt.solvers.trust.rescaled
+    in_units = ceopt.solvers.guarded_session.rescaled
 
     def noted(*given: Any, **words: Any) -> Any:
         units = in_units(*given, **words)
         spans.append(span_of(units.program))
         return units
 
-    ceopt.solvers.trust.rescaled = noted
+    ceopt.solvers.guarded_session.rescaled = noted
     return spans
 
 

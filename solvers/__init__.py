@@ -2,6 +2,7 @@
 
 from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
+from ceopt.solvers.counting import Count, count
 from ceopt.solvers.files.read import load, read
 from ceopt.solvers.files.write import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
@@ -10,7 +11,7 @@ from ceopt.solvers.pool.pool import Support
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution
 from ceopt.solvers.problem import Stop as Status
 from ceopt.solvers.registry import Solver, available, register, register_built_in, unregister
-from ceopt.solvers.run import Count, count, solve
+from ceopt.solvers.run import solve
 
 register_built_in(BUILT_IN)
 

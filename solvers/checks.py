@@ -56,9 +56,6 @@ __all__ = [
     "is_number",
     "is_whole",
     "plain",
-    "plain_of_type",
-    "plain_option",
-    "refuse_argument",
     "whole_from",
 ]
 
@@ -131,7 +128,7 @@ class Refusal:
 
 # ---- what a value may be ---------------------------------------------------------------------------------------------
 class AbstractCheck(ABC):
-    """What a value must be."""
+    """The condition on one argument."""
 
     __slots__ = ()
 
@@ -296,7 +293,7 @@ class NameOrObject(AbstractCheck):
 @final
 @dataclass(frozen=True, slots=True)
 class AllOf(AbstractCheck):
-    """What several checks ask for, one after the other."""
+    """Several checks, one after the other."""
 
     checks: tuple[AbstractCheck, ...]
 
@@ -493,7 +490,7 @@ def _numbers_in(value: Any) -> Floats | None:
 
 
 def _not_numbers(who: str, name: str, value: Any) -> InvalidValueError:
-    """Return what refuses other things than numbers, of a frame by the name of the column."""
+    """Return the error for values that are not numbers, naming the column of a frame."""
     if hasattr(value, "dtypes") and hasattr(value, "columns"):
         for column, kind in value.dtypes.items():
             if kind.kind not in "biuf":
@@ -556,43 +553,3 @@ def in_double(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def refuse_argument(who: str, name: str, value: Any, arguments: Mapping[str, str], word: str = "option") -> None:
-    """Refuse a solver's own option where an argument of ours, ``arguments[name]``, stands for it."""
-    if name in arguments:
-        raise InvalidValueError(
-            who,
-            f"{word} {name!r} as an argument",
-            f"it is in options with {value!r}",
-            f"Use {arguments[name]}= instead.",
-        )
-
-
-# ==== Options by a solver's own names: the plain value of the option's own type, which its adapter hands over =========
-
-
-def plain_option(value: Any) -> Any:
-    """Return numpy's scalars as Python's own, and anything else as it is."""
-    if hasattr(value, "item") and not isinstance(value, str):
-        return value.item()
-    return value
-
-
-def plain_of_type(value: Any, kind: type[bool | int | float | str]) -> bool | int | float | str | None:
-    """Return the value as ``kind`` (bool, int, float or str); None where a solver would cut it to size or fail.
-
-    True is no number and 1.5 no whole number; a whole number is also a float; NaN is none.
-    """
-    value = plain_option(value)
-    if isinstance(value, bool):
-        if kind is bool:
-            return value
-        return None
-    if kind is float and isinstance(value, int):
-        return float(value)
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, kind):
-        return value
-    return None

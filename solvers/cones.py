@@ -45,7 +45,6 @@ __all__ = [
     "exponential",
     "margin_of",
     "psd",
-    "psd_affine",
     "rotated_soc",
     "side_of",
     "soc",

@@ -53,7 +53,7 @@ def until(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def without_deadline() -> Iterator[None]:
-    """Let what is inside come to its end: the check of a point in hand is not given up half-way."""
+    """Suspend the deadline: the check of a point in hand is not given up half-way."""
     token = _DEADLINE.set(math.inf)
     try:
         yield

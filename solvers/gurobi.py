@@ -15,16 +15,17 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.checks import plain_of_type, refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
+from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, size_of_terms
 from ceopt.solvers.cones import Cone
-from ceopt.solvers.errors import InvalidValueError, MissingLicenceError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import best_conceivable, first_scale
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun, contradicts, status_of
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, why_stopped, without_a_best
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,
@@ -37,17 +38,9 @@ from ceopt.solvers.tolerances import (
     NO_QUADRATIC_TERMS,
     NOTABLE_VIOLATION,
 )
+from ceopt.solvers.trust import contradicts
 
-__all__ = [
-    "STOP",
-    "GurobiSession",
-    "finer_units",
-    "is_missed_for_good",
-    "licence",
-    "misses",
-    "name_of",
-    "settled_bound",
-]
+__all__ = ["GurobiSession", "licence"]
 
 # ==== Gurobi's environment, started silently, and what its licence allows, looked for once ============================
 
@@ -110,7 +103,7 @@ def refuse(compiled: CompiledModel, why: str) -> MissingLicenceError:
 
 
 def _refusal(compiled: CompiledModel) -> str:
-    """Count what a session would hand over, and say which limit that passes."""
+    """Return which limit of a small licence a model passes, counted as it would be handed over; empty if none."""
     if any(cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED} for cone in compiled.cones):
         return ""  # refused for its class, whatever its size
     program = cones_as_quadratics(compiled)
@@ -335,14 +328,14 @@ def settled_bound(
     if not barrier and contradicts(bound, objective, compiled, x):
         return bound  # as it is: the guard is to see it
     if not barrier:
-        if away <= GUROBI_ROUNDING * _terms(compiled, x):
+        if away <= GUROBI_ROUNDING * size_of_terms(compiled, x):
             return objective
         if away <= enough:
             return bound
         return None
     if abs(away) <= enough:
         return bound
-    roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
+    roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (size_of_terms(compiled, x) + _unit_cost(compiled))
     if abs(away) <= roughly:
         return objective
     return None
@@ -358,8 +351,8 @@ def finer_scale(
     """
     objective = abs(compiled.evaluate(x))
     wanted = max(gap, LEAST_GAP) * objective
-    greatest = _greatest_cost(compiled)
-    if not greatest or objective <= GUROBI_ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
+    greatest = greatest_cost(compiled)
+    if not greatest or objective <= GUROBI_ROUNDING * size_of_terms(compiled, x) or _is_best_conceivable(compiled, x):
         return scale
     if barrier:
         needed = scale
@@ -378,7 +371,7 @@ def finer_scale(
 def is_nothing(compiled: CompiledModel, x: Vector) -> bool:
     """Whether an objective is 0 for every purpose, so that no scale can make it precise."""
     return abs(compiled.evaluate(x)) <= max(
-        0.01 * GUROBI_NOTHING * _unit_cost(compiled), GUROBI_ROUNDING * _terms(compiled, x)
+        0.01 * GUROBI_NOTHING * _unit_cost(compiled), GUROBI_ROUNDING * size_of_terms(compiled, x)
     )
 
 
@@ -412,27 +405,12 @@ def _size(row: QuadraticRow, x: Vector) -> float:
     return max(side + products + float((abs(row.a) @ x)[0]), 1e-300)
 
 
-def _terms(compiled: CompiledModel, x: Vector) -> float:
-    """Return the size of what the objective adds up."""
-    terms = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
-    if compiled.Q is not None:
-        terms += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
-    return terms
-
-
 def _is_best_conceivable(compiled: CompiledModel, x: Vector) -> bool:
     return compiled.Q is None and compiled.sense * (compiled.evaluate(x) - best_conceivable(compiled)) <= 0.0
 
 
-def _greatest_cost(compiled: CompiledModel) -> float:
-    quadratic = 0.0
-    if compiled.Q is not None:
-        quadratic = float(np.abs(compiled.Q.data).max(initial=0.0))
-    return max(quadratic, float(np.abs(compiled.c).max(initial=0.0)))
-
-
 def _unit_cost(compiled: CompiledModel) -> float:
-    return min(1.0, _greatest_cost(compiled))
+    return min(1.0, greatest_cost(compiled))
 
 
 def _power_of_two(value: float) -> float:
@@ -500,11 +478,11 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
     InvalidValueError
         Gurobi does not take the value, or the parameter has an argument of its own.
     """
-    from gurobipy import GRB, GurobiError
+    from gurobipy import GRB
 
     known = [name for name in dir(GRB.Param) if not name.startswith("_")]
-    for name, value in options.items():
-        refuse_argument("Gurobi", name, value, _ARGUMENTS, word="parameter")
+
+    def described(name: str) -> Option:
         if name not in known:
             folded = {other.lower(): other for other in known}  # more than 200
             close = [folded[other] for other in difflib.get_close_matches(str(name).lower(), folded, n=4, cutoff=0.7)]
@@ -512,22 +490,14 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
                 raise UnknownNameError.among("Gurobi", "option", name, close)
             raise UnknownNameError("Gurobi", "a known option", f"option is {name!r}", "See the manual's parameters.")
         _, kind, _, least, greatest, default = model.getParamInfo(name)
-        plain = plain_of_type(value, kind)
-        try:
-            if plain is not None:
-                model.setParam(name, plain)
-        except GurobiError:  # out of range, or of the environment, which runs already
-            plain = None
-        if plain is None:
-            span = ""
-            if kind is not str:
-                span = f" from {least} to {greatest}"
-            raise InvalidValueError(
-                "Gurobi",
-                f"a value of type {kind.__name__}{span} that a model's parameter {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its default is {default!r}.",
-            )
+        span = ""
+        if kind is not str:
+            span = f" from {least} to {greatest}"
+        takes = f"a value of type {kind.__name__}{span} that a model's parameter {name!r} takes"
+        return Option(types=(kind,), takes=takes, then=f"Its default is {default!r}.")
+
+    # What is refused is out of range, or of the environment, which runs already.
+    apply_options("Gurobi", options, arguments=_ARGUMENTS, describe=described, put=model.setParam, word="parameter")
 
 
 # ==== One run of Gurobi, watched from its call backs ==================================================================
@@ -541,7 +511,7 @@ _RAW = {"Presolve": 0, "NodeLimit": 1000.0}
 @final
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What the objective and each quadratic row are multiplied by; an objective times 0 is none."""
+    """Factors of the objective and of each quadratic row; a factor of 0 leaves the objective out."""
 
     objective: float
     rows: tuple[float, ...]
@@ -550,7 +520,7 @@ class Units:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one run came to, in the model's own units.
+    """The result of one run, in the model's own units.
 
     Parameters
     ----------
@@ -680,7 +650,7 @@ def _is_over(search: SolveRun) -> bool:
 
 
 def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:
-    """Return what Gurobi calls: it reports incumbents, and stops the run when the switch is pressed."""
+    """Return the callback: it reports incumbents, and stops the run when the switch is pressed."""
     from gurobipy import GRB
 
     n = len(search.compiled.columns)
@@ -723,17 +693,16 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
         elif is_certain or compiled.violation(point[: len(compiled.columns)]) <= CUT_SHORT_VIOLATION:
             x = point
     if scale and (inner.IsMIP or x is not None):
-        found = getattr(inner, "ObjBound", math.nan)  # absent after some stops
+        proved = getattr(inner, "ObjBound", math.nan)  # absent after some stops
         bound = None
-        if abs(found) < 1e100:  # 1e100 is Gurobi's infinity
-            bound = found / scale
+        if abs(proved) < 1e100:  # 1e100 is Gurobi's infinity
+            bound = proved / scale
     return Run(stop=stop, x=x, bound=bound, barrier=bool(inner.IsQP or inner.IsQCP) and not inner.IsMIP)
 
 
 # ==== Gurobi over a compiled model: linear and quadratic programs, convex or not, second-order cones, integers ========
 
 _GREATEST_SEED = 2_000_000_000
-_GREATEST_COEFFICIENT = 1e15
 _PARAMETERS = {
     "MIPGapAbs": 0.0,
     # With the 1e-6 of Gurobi's own, 58 of 60 knapsacks with values near 1e-7 ended in a wrong "optimum"; the finest
@@ -798,17 +767,10 @@ class GurobiSession(AbstractSession):
         gap = search.relative_gap
         point = run.x
         rows = self._handed.program.quadratics
-        status = Stop.INTERRUPTED
-        if not search.switch.pressed:
-            status = status_of(STOP, run.stop, has_point=point is not None)
-        message = ""
-        if status is not Stop.OPTIMAL:
-            message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
+        status = search.or_interrupted(status_of(STOP, run.stop, has_point=point is not None))
+        message = why_stopped(self.who, status, run.stop.replace("_", " ").lower())
         if status is Stop.UNBOUNDED:
-            status = self._status_without_objective(search)
-            if status in PROVED_EMPTY:
-                message = f"Gurobi proved that the program is {status}."
-            return RunResult(status=status, message=message)
+            return self._without_objective(search, message)
         if point is None:
             return RunResult(status=status, bound=run.bound, message=message)
         x = self._own(point)
@@ -855,7 +817,7 @@ class GurobiSession(AbstractSession):
         return run
 
     def _better(self, run: Run, again: Run, gap: float) -> Run:
-        """Return what two runs of one program came to, the second in finer units."""
+        """Return the better of two runs of one program, the second in finer units."""
         compiled = self._compiled
         rows = self._handed.program.quadratics
         if run.x is None or again.x is None:
@@ -882,14 +844,13 @@ class GurobiSession(AbstractSession):
         points = [x, *(point for point in points if np.abs(point[whole] - x[whole]).max() > 0.5)]
         return tuple(sorted(points, key=lambda point: compiled.sense * compiled.evaluate(point))[: search.pool])
 
-    def _status_without_objective(self, search: SolveRun) -> Stop:
+    def _without_objective(self, search: SolveRun, message: str) -> RunResult:
         """Tell unbounded from infeasible: Gurobi says "unbounded" of programs where it knows no point."""
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
+        status = search.or_interrupted(status_of(STOP, run.stop, has_point=False))
         if run.x is not None:
-            return Stop.UNBOUNDED
-        if search.switch.pressed:
-            return Stop.INTERRUPTED
-        return status_of(STOP, run.stop, has_point=False)
+            status = Stop.UNBOUNDED
+        return without_a_best(self.who, status, otherwise=message)
 
     def _own(self, x: Vector) -> Vector:
         """Return the compiled model's columns of a point of the program that was handed over."""
@@ -910,19 +871,12 @@ class GurobiSession(AbstractSession):
                 f"the model has a cone of kind {foreign.cone}",
                 "Call solve(model), which finds a solver for it.",
             )
-        found = licence()
-        why = found.why_not or found.refusal(compiled)
+        held = licence()
+        why = held.why_not or held.refusal(compiled)
         if why:
             raise refuse(compiled, why)
         parts = [compiled.A.data, compiled.c, *(part.data for row in compiled.quadratics for part in (row.a, row.Q))]
-        greatest = max((float(np.abs(part).max()) for part in parts if part.size), default=0.0)
-        if greatest >= _GREATEST_COEFFICIENT:
-            raise InvalidValueError(
-                "Gurobi",
-                "coefficients below 1e15",
-                f"the greatest is {greatest:.3g}",
-                "Choose units that are nearer to 1.",
-            )
+        refuse_huge("Gurobi", parts)
 
     def _build(self) -> None:
         import gurobipy

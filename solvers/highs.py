@@ -6,9 +6,8 @@ What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_
 session stand the options that HiGHS takes, how it is kept silent, the scale at which it sees a program, and its stop
 statuses beside ours.
 
-The proof of HiGHS's dual solution of an LP or convex QP, recomputed: its own "optimal" was seen to be wrong.
-
-With the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
+The bound of an LP or convex QP is recomputed from HiGHS's dual solution: its own "optimal" was seen to be wrong. With
+the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
 minimise f has
 
 .. math:: f(w) \ge f(x) - g^\top x + \sum_i \min_{b^-_i \le a \le b^+_i} y_i a + \sum_j \min_{l_j \le v \le u_j} z_j v.
@@ -32,19 +31,21 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse import diags_array
 
-from ceopt.solvers.checks import plain_of_type, refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, refuse_huge, rows_of_entries
 from ceopt.solvers.conic.clarabel import ClarabelSession
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.options import Option, apply_options
+from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.session import (
-    PROVED_EMPTY,
     AbstractSession,
     RunResult,
     SolveRun,
-    contradicts,
-    leaves_open,
+    require_class,
+    split_words,
     status_of,
+    why_stopped,
+    without_a_best,
 )
 from ceopt.solvers.tolerances import (
     HIGHS_BOUND_ROUNDING,
@@ -56,14 +57,12 @@ from ceopt.solvers.tolerances import (
     LEAST_QP_GAP,
     ZERO_SHARE,
 )
+from ceopt.solvers.trust import contradicts, leaves_open
 
 __all__ = [
-    "STOP",
     "HighsSession",
     "best_conceivable",
-    "bound_from_duals",
     "first_scale",
-    "is_blind",
     "not_taken",
     "set_options",
     "sides_within",
@@ -97,7 +96,7 @@ def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[flo
 
 
 def _terms(y: Vector, compiled: CompiledModel) -> Vector:
-    """Return the least of each multiplier times its row; a multiplier of 0 adds nothing, whatever the sides."""
+    """Return the least of each multiplier times its row; 0 for a multiplier of 0, whatever the sides."""
     side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
     return np.asarray(y * np.where(y != 0.0, side, 0.0), dtype=np.float64)
 
@@ -137,12 +136,11 @@ _MANY_COLUMNS = 50  # for each row: from there on presolve was seen to take two 
 _PRESOLVE_S = 2e-5  # for each coefficient of such a program
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
+_ASKED_OF_A_QP = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})  # without its duals none of them is believed
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
-_GREATEST_COEFFICIENT = 1e15  # HiGHS refuses those from here on
 _INFINITE = 1e20  # and takes these for infinite
 _FAR_SIDE = 1e19  # a side that is a number, and that no row of at most _NEAR_SIDE reaches
 _NEAR_SIDE = 1e17
-_SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
 
 @final
@@ -161,13 +159,7 @@ class HighsSession(AbstractSession):
         import highspy
 
         compiled = self._compiled
-        if compiled.problem_class not in _SOLVES:
-            raise UnsupportedProblemError(
-                "HiGHS",
-                "an LP, MILP or convex QP",
-                f"the model is of class {compiled.problem_class}",
-                "Call solve(model), which finds a solver for it.",
-            )
+        require_class(self.who, "highs", "an LP, MILP or convex QP", compiled)
         self._library = highspy
         highs = silent_highs()
         self._highs = highs
@@ -193,27 +185,23 @@ class HighsSession(AbstractSession):
         self._pass_changes()
         switch = search.switch
         name, x, bound = self._best(search)
-        status = Stop.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
-        message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {_words(name)}."
-        found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
+        status = search.or_interrupted(status_of(STOP, name, has_point=x is not None))
+        message = why_stopped(self.who, status, split_words(name))
+        result = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
-            return found
-        if self._compiled.Q is not None and status in {
-            Stop.OPTIMAL,
-            Stop.ERROR,
-            Stop.UNBOUNDED,
-        }:
-            return self._qp_with_dual_proof(found, search)
+            return result
+        if self._compiled.Q is not None and status in _ASKED_OF_A_QP:
+            return self._qp_with_dual_proof(result, search)
         if status is Stop.UNBOUNDED:
             return self._without_objective(search)
         if status is Stop.OPTIMAL and not self._compiled.integer.any():
-            return self._with_dual_proof(found, search)
-        return self._not_blind(found, search.relative_gap)
+            return self._with_dual_proof(result, search)
+        return self._not_blind(result, search.relative_gap)
 
-    def _proof(self, found: RunResult, gap: float) -> tuple[bool, float]:
+    def _proof(self, result: RunResult, gap: float) -> tuple[bool, float]:
         """Return whether the duals prove the point, and the bound that they prove."""
         compiled = self._compiled
-        x = found.x
+        x = result.x
         assert x is not None  # noqa: S101 - asked only of a point
         y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
         objective = compiled.evaluate(x)
@@ -229,16 +217,16 @@ class HighsSession(AbstractSession):
                 return True, bound
         return False, best
 
-    def _with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
         """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
 
         A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
         """
         user = self._options
         for option, value, usual in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
-            proved, bound = self._proof(found, search.relative_gap)
+            proved, bound = self._proof(result, search.relative_gap)
             if proved:
-                return replace(found, bound=bound)
+                return replace(result, bound=bound)
             if option in user or search.switch.pressed:
                 break
             self._highs.setOptionValue(option, value)
@@ -246,24 +234,25 @@ class HighsSession(AbstractSession):
             self._highs.setOptionValue(option, usual)
             if x is None or name != "kOptimal":
                 break
-            found = replace(found, x=x)
-        proved, bound = self._proof(found, search.relative_gap)
+            result = replace(result, x=x)
+        proved, bound = self._proof(result, search.relative_gap)
         if proved:
-            return replace(found, bound=bound)
-        proved_bound = bound if math.isfinite(bound) else None
-        return replace(found, status=Stop.FEASIBLE, bound=proved_bound, message=_UNPROVED)
+            return replace(result, bound=bound)
+        if not math.isfinite(bound):
+            return replace(result, status=Stop.FEASIBLE, bound=None, message=_UNPROVED)
+        return replace(result, status=Stop.FEASIBLE, bound=bound, message=_UNPROVED)
 
-    def _qp_with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _qp_with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
 
         HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
         bounded QP in thirty unbounded.
         """
         best = None
-        if found.x is not None and found.status is Stop.OPTIMAL and np.abs(found.x).max() < _FAR:
-            proved, best = self._proof(found, search.relative_gap)
+        if result.x is not None and result.status is Stop.OPTIMAL and np.abs(result.x).max() < _FAR:
+            proved, best = self._proof(result, search.relative_gap)
             if proved:
-                return replace(found, bound=best)
+                return replace(result, bound=best)
         compiled = self._compiled
         if improves_for_ever(compiled):
             return self._without_objective(search)
@@ -272,13 +261,13 @@ class HighsSession(AbstractSession):
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
-        has_point = found.x is not None and found.status is not Stop.UNBOUNDED
+        has_point = result.x is not None and result.status is not Stop.UNBOUNDED
         if has_point and second.status is not Stop.OPTIMAL:
-            status = Stop.INTERRUPTED if search.switch.pressed else Stop.FEASIBLE
-            return replace(found, status=status, bound=best, message=_UNPROVED)
+            status = search.or_interrupted(Stop.FEASIBLE)
+            return replace(result, status=status, bound=best, message=_UNPROVED)
         if second.x is None:
-            status = Stop.INTERRUPTED if search.switch.pressed else second.status
-            return replace(found, status=status, x=None, bound=best, message=second.message)
+            status = search.or_interrupted(second.status)
+            return replace(result, status=status, x=None, bound=best, message=second.message)
         return RunResult(
             status=second.status,
             x=second.x,
@@ -308,7 +297,7 @@ class HighsSession(AbstractSession):
             self._rescale(scale)
 
     def _from_start(self, search: SolveRun, start: Mapping[int, float]) -> tuple[str, Vector | None, float | None]:
-        """Run from a start, and again without it where what comes back as optimal is not what its bound is about.
+        """Run from a start, and again without it where the bound is not that of the "optimal" point.
 
         HiGHS 1.16.0 may presolve a start into a better point that the program does not have, and "prove" that one.
         """
@@ -425,29 +414,31 @@ class HighsSession(AbstractSession):
         if not (empty or unproved or failed) or left <= 0:
             return status
         spent = 0.0 if is_whole else highs.getRunTime()
+        if empty:
+            left = min(left, _SECOND_OPINION_S)
         highs.setOptionValue("presolve", "off")
-        highs.setOptionValue("time_limit", spent + (min(left, _SECOND_OPINION_S) if empty else left))
+        highs.setOptionValue("time_limit", spent + left)
         highs.run()
         highs.setOptionValue("presolve", "choose")
-        found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        if empty and not found:
+        has_point = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
+        if empty and not has_point:
             return status
         return highs.getModelStatus()
 
-    def _not_blind(self, found: RunResult, gap: float) -> RunResult:
+    def _not_blind(self, result: RunResult, gap: float) -> RunResult:
         """Take "optimal" back where HiGHS may have passed over a better solution."""
-        if found.x is None or found.status is not Stop.OPTIMAL:
-            return found
+        if result.x is None or result.status is not Stop.OPTIMAL:
+            return result
         compiled = self._compiled
         slack = HIGHS_IMPROVEMENT / self._scale
-        objective = compiled.evaluate(found.x)
+        objective = compiled.evaluate(result.x)
         if not is_blind(compiled, objective, gap, self._scale):
-            return found
+            return result
         message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
-        bound = found.bound
-        if bound is None or not contradicts(bound, objective, compiled, found.x):  # which the guard is to see
+        bound = result.bound
+        if bound is None or not contradicts(bound, objective, compiled, result.x):  # which the guard is to see
             bound = objective - compiled.sense * slack
-        return replace(found, status=Stop.FEASIBLE, bound=bound, message=message)
+        return replace(result, status=Stop.FEASIBLE, bound=bound, message=message)
 
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:
@@ -499,22 +490,15 @@ class HighsSession(AbstractSession):
 
     def _without_objective(self, search: SolveRun) -> RunResult:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
-        status = self._status_without_objective(search)
-        if status in PROVED_EMPTY:
-            return RunResult(status=status, message=f"HiGHS proved that the program is {status}.")
-        return RunResult(status=status, message=f"HiGHS stopped: {status}.")
-
-    def _status_without_objective(self, search: SolveRun) -> Stop:
         self._pass_model(scale=0.0)
         try:
             name, x, _ = self._once(search, 0.0, {}, listen=False)
         finally:
             self._pass_model()
+        status = search.or_interrupted(status_of(STOP, name, has_point=False))
         if x is not None:
-            return Stop.UNBOUNDED
-        if search.switch.pressed:
-            return Stop.INTERRUPTED
-        return status_of(STOP, name, has_point=False)
+            status = Stop.UNBOUNDED
+        return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
 
 
 def _keep_best(pool: list[Vector], search: SolveRun) -> None:
@@ -522,11 +506,6 @@ def _keep_best(pool: list[Vector], search: SolveRun) -> None:
     if len(pool) > _KEPT * search.pool:
         pool.sort(key=lambda point: search.compiled.sense * search.compiled.evaluate(point))
         del pool[len(pool) // 2 :]
-
-
-def _words(name: str) -> str:
-    """Return ``kTimeLimit`` as "time limit"."""
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name[1:]).strip()
 
 
 def _no_nan(bounds: Vector) -> Vector:
@@ -561,19 +540,21 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
     """
     import highspy
 
-    for name, value in options.items():
-        refuse_argument("HiGHS", name, value, _OPTION_ARGUMENTS)
+    def described(name: str) -> Option:
         status, kind = highs.getOptionType(name)
         if status != highspy.HighsStatus.kOk:
             raise UnknownNameError.among("HiGHS", "option", name, _option_names(highs))
-        plain = plain_of_type(value, _OPTION_TYPES[kind.name])
-        if plain is None or highs.setOptionValue(name, plain) != highspy.HighsStatus.kOk:
-            raise InvalidValueError(
-                "HiGHS",
-                f"a value of type {kind.name[1:].lower()} that option {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its present value is {highs.getOptionValue(name)[1]!r}.",
-            )
+        return Option(
+            types=(_OPTION_TYPES[kind.name],),
+            takes=f"a value of type {kind.name[1:].lower()} that option {name!r} takes",
+            then=f"Its present value is {highs.getOptionValue(name)[1]!r}.",
+        )
+
+    def put(name: str, value: Any) -> None:
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise ValueError(name)
+
+    apply_options("HiGHS", options, arguments=_OPTION_ARGUMENTS, describe=described, put=put)
 
 
 def _option_names(highs: Any) -> list[str]:
@@ -614,7 +595,7 @@ _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sa
 
 def first_scale(compiled: CompiledModel) -> float:
     """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
-    size = _cost_size(compiled)
+    size = greatest_cost(compiled)
     if size:
         return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size))
     return 1.0
@@ -625,7 +606,7 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
     if not is_blind(compiled, objective, gap, scale):
         return None
     needed = _power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)))
-    finer = min(needed, _power_of_two(_GREATEST_COST / _cost_size(compiled)))
+    finer = min(needed, _power_of_two(_GREATEST_COST / greatest_cost(compiled)))
     if finer > scale:
         return finer
     return None
@@ -636,7 +617,7 @@ def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float
     if not compiled.integer.any():
         return False
     missing = compiled.sense * (objective - best_conceivable(compiled))
-    if missing <= ZERO_SHARE * _cost_size(compiled):
+    if missing <= ZERO_SHARE * greatest_cost(compiled):
         return False
     return HIGHS_IMPROVEMENT / scale > max(gap, LEAST_GAP) * abs(objective) > 0
 
@@ -674,11 +655,9 @@ def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
 
 
 def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
-    """Return the refusal of a program that HiGHS does not take, by what it does not take in it."""
+    """Return the error for a program that HiGHS refuses, naming the number that it refuses."""
+    refuse_huge(who, [compiled.A.data])
     then = "Choose units that are nearer to 1."
-    greatest = float(np.abs(compiled.A.data).max(initial=0.0))
-    if greatest >= _GREATEST_COEFFICIENT:
-        return InvalidValueError(who, "coefficients below 1e15", f"the greatest is {greatest:.3g}", then)
     sides = (
         ("column", compiled.columns, compiled.lb, compiled.ub),
         ("row", compiled.rows, compiled.row_lb, compiled.row_ub),
@@ -707,28 +686,16 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
         return columns, rows
     A = compiled.A
     size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = rows_of_entries(A)
     share = np.zeros(A.shape[1])
-    greatest = _greatest(size, row, len(rows))
+    greatest = greatest_by_row(size, row, len(rows))
     np.maximum.at(share, A.indices, size / greatest[row])
     columns = np.exp2(-np.round(np.log2(np.where(share > 0.0, share, 1.0))))
     # A square may not become too large for HiGHS beside the rest of the objective.
     square = np.abs(compiled.Q.diagonal()) * first_scale(compiled)
     most = np.exp2(np.floor(0.5 * np.log2(_GREATEST_SQUARE / np.where(square > 0.0, square, 1.0))))
     columns = np.where(square > 0.0, np.minimum(columns, np.maximum(most, 1.0)), columns)
-    return columns, np.exp2(np.round(np.log2(_greatest(size * columns[A.indices], row, len(rows)))))
-
-
-def _greatest(size: Vector, row: Any, n: int) -> Vector:
-    """Return the greatest entry of each row; 1 for one without entries."""
-    greatest = np.zeros(n)
-    np.maximum.at(greatest, row, size)
-    return np.where(greatest > 0.0, greatest, 1.0)
-
-
-def _cost_size(compiled: CompiledModel) -> float:
-    values = np.abs(compiled.c) if compiled.Q is None else np.abs(np.concatenate([compiled.c, compiled.Q.data]))
-    return float(values.max(initial=0.0))
+    return columns, np.exp2(np.round(np.log2(greatest_by_row(size * columns[A.indices], row, len(rows)))))
 
 
 def _power_of_two(value: float) -> float:

@@ -206,13 +206,13 @@ def model_summary(model: Any) -> pd.DataFrame:
     counts: dict[int, list[int]] = {}
     described: dict[int, Any] = {}
     for block in _blocks(model):
-        home = block
+        owner = block
         if manifest_of(block) is None:
-            home = described_block(block)
+            owner = described_block(block)
         key = 0
-        if home is not None:
-            key = id(home)
-            described[key] = home
+        if owner is not None:
+            key = id(owner)
+            described[key] = owner
         count = counts.setdefault(key, [0, 0, 0, 0])
         for var in block.component_data_objects(pyo.Var, descend_into=False):
             count[0] += not var.fixed

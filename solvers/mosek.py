@@ -1,7 +1,5 @@
 r"""MOSEK over a compiled model: linear and conic programs, with integers beside all cones but the semidefinite.
 
-A compiled model as a MOSEK task, and a task's dual solution in the model's own terms.
-
 Linear rows and bounds go over as they are, each cone as one affine conic constraint :math:`F x + g \in K`:
 
 ============================ ============================ ===========================================================
@@ -13,9 +11,8 @@ semidefinite                 scaled vectorised, "svec"    lower triangle by colu
 exponential (x, y, z)        primal exponential           z, y, x
 ============================ ============================ ===========================================================
 
-The proof of MOSEK's primal and dual solution, put into the conic form and measured there.
-
-MOSEK's dual of :math:`\min c^\top x` with :math:`l_c \le A x \le u_c,\ l_x \le x \le u_x,\ F x + g \in K` has
+What MOSEK calls optimal is measured in the conic form, by :mod:`ceopt.solvers.conic.certificate`. Its dual of
+:math:`\min c^\top x` with :math:`l_c \le A x \le u_c,\ l_x \le x \le u_x,\ F x + g \in K` has
 
 .. math::
     c = A^\top (s_l^c - s_u^c) + s_l^x - s_u^x + F^\top \dot y,
@@ -40,7 +37,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.solvers.checks import plain_of_type, plain_option, refuse_argument
 from ceopt.solvers.compile.names import FileNames
 from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.compile.rows_and_cones import ConeRows
@@ -48,34 +44,23 @@ from ceopt.solvers.cones import Cone, side_of
 from ceopt.solvers.conic.certificate import Proof, prove
 from ceopt.solvers.conic.form import ConicForm, conic_form
 from ceopt.solvers.errors import (
-    InvalidValueError,
     MissingLibraryError,
     MissingLicenceError,
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
+from ceopt.solvers.options import Option, apply_options
+from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, require_class, without_a_best
 from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
+from ceopt.solvers.trust import PROVED_EMPTY
 
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = [
-    "PROBLEM",
-    "SOLUTION",
-    "TERMINATION",
-    "MosekSession",
-    "layout",
-    "licence",
-    "name_of",
-    "ptf_text",
-    "require_library",
-    "scaled_rows",
-    "status_of",
-]
+__all__ = ["MosekSession", "layout", "licence", "name_of", "ptf_text", "require_library"]
 
 # ==== MOSEK's own words: its statuses, each mapped to one of ours, and the parameters that it takes ===================
 
@@ -178,20 +163,19 @@ def set_options(task: Any, options: Mapping[str, Any]) -> None:
     import mosek
 
     known = dict(_names())
-    for name, value in options.items():
-        refuse_argument("MOSEK", name, value, _ARGUMENTS)
+
+    def described(name: str) -> Option:
         if name not in known:
             raise UnknownNameError.among("MOSEK", "option", name, known)
-        if all(plain_of_type(value, kind) is None for kind in _TYPES[known[name]]):
-            raise _refusal(name, value, "")
+        return Option(types=_TYPES[known[name]], takes=f"a value that option {name!r} takes")
+
+    def put(name: str, value: Any) -> None:
         try:
-            task.putparam(name, str(plain_option(value)))
+            task.putparam(name, str(value))
         except mosek.Error as error:
-            raise _refusal(name, value, f"{error.msg.strip().rstrip('.')}.") from error
+            raise ValueError(f"{error.msg.strip().rstrip('.')}.") from error
 
-
-def _refusal(name: str, value: Any, then: str) -> InvalidValueError:
-    return InvalidValueError("MOSEK", f"a value that option {name!r} takes", f"{name} is {value!r}", then)
+    apply_options("MOSEK", options, arguments=_ARGUMENTS, describe=described, put=put)
 
 
 def _names() -> Iterator[tuple[str, str]]:
@@ -336,7 +320,7 @@ def _bound_keys(lower: Vector, upper: Vector) -> list[Any]:
 
 
 def _finite(bounds: Vector) -> Vector:
-    """Replace what the bound key says is absent; MOSEK takes no NaN."""
+    """Replace absent bounds by 0; their key says that they are absent, and MOSEK takes no NaN."""
     return np.where(np.isfinite(bounds), bounds, 0.0) + 0.0
 
 
@@ -365,7 +349,7 @@ class MosekDual:
 
 
 def proof_of(program: CompiledModel, x: Vector, dual: MosekDual) -> Proof | None:
-    """Return what the two prove of a continuous program without quadratics; None if they are not numbers."""
+    """Return the proof of a primal and dual solution of a continuous program without quadratics; None if not finite."""
     form = conic_form(program, "MOSEK")
     free = x[form.free]
     return prove(form, free, form.b - form.A @ free, _in_form(form, program, dual))
@@ -412,13 +396,12 @@ def _entries(cone: Cone, doty: Vector) -> Vector:
 
 # ==== MOSEK over a compiled model: linear and conic programs, with integers beside all cones but the semidefinite =====
 
-_REFUSED = frozenset({ProblemClass.MISDP, ProblemClass.NONCONVEX, ProblemClass.NONCONVEX_EXP})
 _FILES = (".cbf", ".jtask", ".ptf", ".task")
 
 
 @functools.cache
 def licence() -> Licence:
-    """Return what MOSEK's licence allows, or why there is none; looked for once in a process."""
+    """Return MOSEK's licence, or why there is none; looked for once in a process."""
     library = require_library("MOSEK")
     try:
         with library.Env() as env:
@@ -451,14 +434,9 @@ class MosekSession(AbstractSession):
 
     def _open(self) -> None:
         self._library = require_library("MOSEK")
-        needed = self._compiled.problem_class
-        if needed in _REFUSED:
-            raise UnsupportedProblemError(
-                "MOSEK",
-                "a linear or convex program, with integers beside all cones but the semidefinite",
-                f"the model is of class {needed}",
-                "Call solve(model), which finds a solver for it or says why there is none.",
-            )
+        takes = "a linear or convex program, with integers beside all cones but the semidefinite"
+        then = "Call solve(model), which finds a solver for it or says why there is none."
+        require_class(self.who, "mosek", takes, self._compiled, then)
         self._build()
 
     @property
@@ -485,14 +463,10 @@ class MosekSession(AbstractSession):
         if why := licence().why_not:
             raise self._no_licence(why)
         self._pass_changes()
-        found = self._once(search)
-        if found.status is not Stop.UNBOUNDED:
-            return found
-        status = self._status_without_objective(search)
-        message = found.message
-        if status in PROVED_EMPTY:
-            message = f"MOSEK proved that the program is {status}."
-        return RunResult(status=status, message=message)
+        result = self._once(search)
+        if result.status is not Stop.UNBOUNDED:
+            return result
+        return self._without_objective(search, result.message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:
@@ -526,7 +500,7 @@ class MosekSession(AbstractSession):
         return self._found(ended, search.relative_gap)
 
     def _ask(self, search: SolveRun) -> None:
-        """Set what this run is asked for, and forget what earlier ones found."""
+        """Set the limits and the start of this run, and delete the solutions of earlier ones."""
         task = self._task
         library = self._library
         for solution in library.soltype.members():
@@ -570,7 +544,7 @@ class MosekSession(AbstractSession):
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
 
     def _judged(self, status: Stop, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
-        """Return what the numbers prove of a continuous program's solution, whatever MOSEK says of it."""
+        """Return the result that the residuals prove of a continuous program's solution, whatever MOSEK says of it."""
         if proof is None or not proof.is_primal_feasible:
             if status not in {Stop.INTERRUPTED, Stop.TIME_LIMIT}:
                 status = Stop.ERROR
@@ -606,18 +580,17 @@ class MosekSession(AbstractSession):
         """Return the model's own columns of a point."""
         return np.array(x, dtype=np.float64)[: len(self._compiled.columns)]
 
-    def _status_without_objective(self, search: SolveRun) -> Stop:
+    def _without_objective(self, search: SolveRun, message: str) -> RunResult:
         """Tell unbounded from infeasible: a ray that improves says nothing of whether there is a point."""
         task = self._task
         n = self._conic.c.size
         task.putcslice(0, n, np.zeros(n))
         try:
-            found = self._once(search, listen=False)
+            result = self._once(search, listen=False)
         finally:
             task.putcslice(0, n, self._conic.c)
-        if found.x is not None:
-            return Stop.UNBOUNDED
-        return found.status
+        status = Stop.UNBOUNDED if result.x is not None else result.status
+        return without_a_best(self.who, status, otherwise=message)
 
     # -- model into MOSEK ----------------------------------------------------------------------------------------------
     def _build(self) -> None:

@@ -5,78 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ceopt.solvers.checks import Flag, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidTypeError, MissingLibraryError
+from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool.pool import Distinct, Pool, pool_of, ranking_of, rule_of
 from ceopt.solvers.pool.ranking import AbstractExclusion, Distances, NoGoods, Runner
 from ceopt.solvers.problem import Result, Solution, Stop, Vector
-from ceopt.solvers.registry import SOLVERS, choose
+from ceopt.solvers.registry import choose
 
-__all__ = ["Count", "count", "solve"]
-
-# ==== The number of points of an integer program, counted without listing them ========================================
-
-
-class Count(NamedTuple):
-    """The points found, and whether they are all there are."""
-
-    number: int
-    complete: bool
-
-
-def count(model: Any, *, limit: int | None = None, time_limit_s: float | None = None) -> Count:
-    """Count the feasible points of a ConcreteModel over integers, whatever its objective, with SCIP.
-
-    Parameters
-    ----------
-    model
-        With linear Constraints; each of its Vars is fixed, or an integer with finite bounds. Vars that occur nowhere do
-        not count.
-    limit
-        Stop when so many are found.
-    time_limit_s
-        Stop after so many seconds of counting.
-
-    Returns
-    -------
-    Count
-        ``.number`` and ``.complete``. Numbers end at 2^63 - 1.
-
-    Raises
-    ------
-    MissingLibraryError
-        pyscipopt is not installed.
-    UnsupportedProblemError
-        A Var is continuous, or a constraint is not linear: SCIP's counter is wrong beside quadratic rows.
-    InvalidValueError
-        An integer without finite bounds, or a limit that makes no sense.
-
-    Examples
-    --------
-    >>> import pyomo.environ as pyo
-    >>> from ceopt.solvers import count
-    >>> model = pyo.ConcreteModel()
-    >>> model.x = pyo.Var([1, 2, 3], domain=pyo.Binary)
-    >>> model.some = pyo.Constraint(expr=model.x[1] + model.x[2] + model.x[3] >= 1)
-    >>> count(model)
-    Count(number=7, complete=True)
-    """
-    compiled = compile_model(model)
-    scip = SOLVERS["scip"]
-    if not scip.is_installed:
-        raise MissingLibraryError("count", "SCIP", scip.why_not.rstrip("."), "Install it.")
-    from ceopt.solvers.scip import count_solutions
-
-    return Count(*count_solutions(compiled, limit=limit, time_limit_s=time_limit_s))
-
-
-# ==== One call for every solver: compile, choose, solve, load =========================================================
+__all__ = ["solve"]
 
 _NO_START = Refusal("True or False as {name}", "Set the values of the Vars, and pass True.", error=InvalidTypeError)
 _NO_FUNCTION = Refusal("a function as {name}", "Pass a callable.", "it is {value}", InvalidTypeError)
@@ -230,7 +172,7 @@ def _without_point(
 
 
 def _nothing(message: str, solver: str, seconds: float) -> Result:
-    """Return what there is where the limit was used up before a solver began."""
+    """Return the result of a call whose limit was used up before a solver began."""
     return Result(
         status=Stop.TIME_LIMIT,
         objective=None,

@@ -2,9 +2,8 @@ r"""SCIP over a compiled model: linear, quadratic and second-order programs, wit
 
 Exponential cones are taken beside quadratics that are not convex, where nobody else takes them.
 
-A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best.
-
-SCIP's tolerances are absolute, and it bounds a quadratic by its squares, so that
+Each part is handed over in the form in which SCIP proves it best. SCIP's tolerances are absolute, and it bounds a
+quadratic by its squares, so that
 
 .. math::
     \min \tfrac12 x^\top Q x + c^\top x,\ Q = F^\top F \quad&\to\quad
@@ -35,25 +34,24 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 
-from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments, plain_of_type, refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
+from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, rows_of_entries, size_of_terms
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
-    PROVED_EMPTY,
     AbstractSession,
     RunResult,
     SolveRun,
-    contradicts,
-    missed,
-    require_data,
+    require_class,
     status_of,
+    why_stopped,
+    without_a_best,
 )
 from ceopt.solvers.tolerances import (
-    COUNTED_VIOLATION,
     LEAST_GAIN,
     LEAST_GAP,
     SCIP_DROPPED,
@@ -68,8 +66,9 @@ from ceopt.solvers.tolerances import (
     SCIP_SEEN_COST,
     SCIP_SMALLEST,
 )
+from ceopt.solvers.trust import contradicts, missed
 
-__all__ = ["STOP", "OptimalityProof", "ScipSession", "count_solutions", "words_of"]
+__all__ = ["Program", "ScipSession", "new_model", "refuse_huge_numbers"]
 
 # ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
 
@@ -359,7 +358,7 @@ def _total(parts: Iterable[Any]) -> Any:
 
 
 def _finite(value: float) -> float | None:
-    """Return None, pyscipopt's word for "no side", for an infinity."""
+    """Return a side for pyscipopt: None for an infinite one."""
     if math.isinf(value):
         return None
     return value
@@ -379,7 +378,7 @@ def _row_factors(rows: sp.csr_array) -> Vector:
     greatest = np.maximum.reduceat(sizes, rows.indptr[filled])
     tiny = (greatest > 0.0) & (greatest < 1.0)
     factors[filled[tiny]] = np.exp2(np.ceil(-np.log2(greatest[tiny])))
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    row = rows_of_entries(rows)
     for r in np.unique(row[(sizes * factors[row] < SCIP_DROPPED) & (sizes > 0)]):
         own = sizes[rows.indptr[r] : rows.indptr[r + 1]]
         factors[r] = 2.0 ** math.ceil(math.log2(SCIP_SMALLEST / own[own > 0].min()))
@@ -397,7 +396,7 @@ def first_scale(compiled: CompiledModel) -> float:
     It brings the greatest cost near 1024, if it is below, or to at most 2^20; with a quadratic cost near 1, because
     SCIP's linear programs then contain squares of it.
     """
-    size = _cost_size(compiled)
+    size = greatest_cost(compiled)
     if not size:
         return 1.0
     if compiled.Q is not None:
@@ -407,7 +406,7 @@ def first_scale(compiled: CompiledModel) -> float:
 
 @final
 class OptimalityProof:
-    """What one optimum of SCIP, at one scale of the objective, proves of it.
+    """The proof that an optimum of SCIP, at one scale of the objective, is within the gap.
 
     Parameters
     ----------
@@ -436,7 +435,7 @@ class OptimalityProof:
         self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
     ) -> None:
         objective = compiled.evaluate(x)
-        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
+        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
         wanted = max(gap, LEAST_GAP) * exact
         missing = math.inf
@@ -451,8 +450,8 @@ class OptimalityProof:
         unseen = _unseen(compiled, x, cost) / scale
         slack = max(missing, blind) + unseen
         finest = scale
-        if _cost_size(compiled):
-            finest = _power_of_two(_GREATEST_COST / _cost_size(compiled))
+        if greatest_cost(compiled):
+            finest = _power_of_two(_GREATEST_COST / greatest_cost(compiled))
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
         clear = scale
         if exact <= noise:
@@ -482,21 +481,6 @@ def _power_of_two(value: float) -> float:
     return 2.0 ** math.ceil(math.log2(value))
 
 
-def _cost_size(compiled: CompiledModel) -> float:
-    hessian = np.zeros(0)
-    if compiled.Q is not None:
-        hessian = compiled.Q.data
-    return float(np.abs(np.concatenate([compiled.c, hessian])).max(initial=0.0))
-
-
-def _size_of_terms(compiled: CompiledModel, x: Vector) -> float:
-    """Return the sum of the absolute values that add up to the objective: what its rounding is relative to."""
-    size = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
-    if compiled.Q is not None:
-        size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
-    return size
-
-
 def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
     """Return the least linear cost of a column that can move; infinity without one."""
     present = (cost != 0.0) & (compiled.lb != compiled.ub)
@@ -504,7 +488,7 @@ def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
 
 
 def _unseen(compiled: CompiledModel, x: Vector, cost: Vector) -> float:
-    """Return what the linear costs that SCIP takes for zero could still gain from x on, within the bounds."""
+    """Return the gain still possible from x, within the bounds, through linear costs that SCIP takes for zero."""
     small = (cost != 0.0) & (np.abs(cost) < SCIP_EPSILON) & (compiled.lb != compiled.ub)
     best = np.where(cost > 0, compiled.lb, compiled.ub)[small]
     return float(np.abs(cost[small]) @ np.abs(x[small] - best))
@@ -560,7 +544,6 @@ def words_of(name: str) -> str:
 
 # ---- parameters: our own settings, then the user's, refused if unknown or out of range -------------------------------
 _IPOPT = Path(__file__).with_name("ipopt.opt")
-_GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
 _ARGUMENTS = {
     "limits/time": "time_limit_s",
     "limits/gap": "relative_gap",
@@ -592,19 +575,12 @@ def new_model(compiled: CompiledModel) -> Any:
     return model
 
 
-def refuse_huge(compiled: CompiledModel) -> None:
+def refuse_huge_numbers(compiled: CompiledModel) -> None:
     """Refuse coefficients that SCIP calls huge."""
-    parts = [
-        compiled.A.data,
-        *(row.a.data for row in compiled.quadratics),
-        *(row.Q.data for row in compiled.quadratics),
-    ]
-    parts += [cone.matrix.data for cone in compiled.cones]
-    greatest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
-    if greatest >= _GREATEST:
-        raise InvalidValueError(
-            "SCIP", "coefficients below 1e15", f"the greatest is {greatest:.3g}", "Choose units that are nearer to 1."
-        )
+    parts = [compiled.A.data, *(cone.matrix.data for cone in compiled.cones)]
+    for row in compiled.quadratics:
+        parts += [row.a.data, row.Q.data]
+    refuse_huge("SCIP", parts)
 
 
 def set_options(model: Any, options: Mapping[str, Any]) -> None:
@@ -617,28 +593,17 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
     InvalidValueError
         SCIP does not take the value, or the parameter has an argument of its own.
     """
-    for name, value in options.items():
-        refuse_argument("SCIP", name, value, _ARGUMENTS)
+
+    def described(name: str) -> Option:
         try:
             present = model.getParam(name)
         except (KeyError, TypeError, AttributeError):
             raise _unknown(model, name) from None
-        plain = plain_of_type(value, type(present))
-        if plain is None or not _is_taken(model, name, plain):
-            raise InvalidValueError(
-                "SCIP",
-                f"a value of type {type(present).__name__} that option {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its present value is {present!r}.",
-            )
+        kind = type(present)
+        takes = f"a value of type {kind.__name__} that option {name!r} takes"
+        return Option(types=(kind,), takes=takes, then=f"Its present value is {present!r}.")
 
-
-def _is_taken(model: Any, name: str, value: bool | float | str) -> bool:
-    try:
-        model.setParam(name, value)
-    except Exception:  # noqa: BLE001  (pyscipopt raises a class of its own choice for each return code)
-        return False
-    return True
+    apply_options("SCIP", options, arguments=_ARGUMENTS, describe=described, put=model.setParam)
 
 
 def _unknown(model: Any, name: object) -> UnknownNameError:
@@ -651,125 +616,8 @@ def _unknown(model: Any, name: object) -> UnknownNameError:
     return UnknownNameError(f"{head}SCIP has {len(known)} of them, such as {', '.join(alike[:8])}.")
 
 
-# ==== The number of points of a linear program over integers, counted by SCIP =========================================
-
-_WHO = "count_solutions"
-_MOST = 2**63 - 1  # SCIP counts no further
-_CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}
-
-
-def count_solutions(
-    compiled: CompiledModel, *, limit: int | None = None, time_limit_s: float | None = None
-) -> tuple[int, bool]:
-    """Count the feasible points of a program over integers, whatever its objective.
-
-    SCIP walks the tree of all integer assignments, and where no product of ranges overflows its counter, it counts a
-    subtree in which no row binds at once: the count may take far less time than there are points.
-
-    Parameters
-    ----------
-    compiled
-        Linear rows; every column that its bounds do not fix is an integer with finite bounds.
-    limit
-        Stop when so many are found.
-    time_limit_s
-        Stop after so many seconds; Ctrl-C stops it, too.
-
-    Returns
-    -------
-    (count, complete)
-        The points found, and whether they are all there are.
-
-    Raises
-    ------
-    UnsupportedProblemError
-        A column is continuous, or a row is quadratic or a cone: SCIP branches on columns of its own there, and counts
-        a point several times.
-    InvalidValueError
-        An integer without finite bounds, a limit that makes no sense, or data columns without a value.
-
-    Examples
-    --------
-    >>> import pyomo.environ as pyo
-    >>> from ceopt.solvers import compile_model
-    >>> from ceopt.solvers.scip import count_solutions
-    >>> m = pyo.ConcreteModel()
-    >>> m.y = pyo.Var(range(3), domain=pyo.Binary)
-    >>> m.some = pyo.Constraint(expr=m.y[0] + m.y[1] + m.y[2] >= 1)
-    >>> count_solutions(compile_model(m))
-    (7, True)
-    """
-    check_arguments(_WHO, _CHECKS, {"limit": limit, "time_limit_s": time_limit_s})
-    require_data(_WHO, compiled)
-    _require_integers(compiled)
-    if compiled.contradiction is not None:
-        return 0, True
-    if not compiled.columns:
-        return int(compiled.violation(np.zeros(0)) <= COUNTED_VIOLATION), True
-    refuse_huge(compiled)
-    model = new_model(compiled)
-    model.setParamsCountsols()
-    model.setParam("presolving/maxrounds", 0)  # SCIP 10.0 counts rows of two columns, once recognised, as redundant
-    model.setParam("constraints/countsols/sparsetest", _points_of_box(compiled) <= _MOST)  # subtrees; it overflows
-    model.setParam("misc/catchctrlc", True)  # pyscipopt keeps Python waiting while SCIP counts
-    model.setParam("constraints/countsols/sollimit", -1 if limit is None else limit)
-    if time_limit_s is not None:
-        model.setParam("limits/time", min(time_limit_s, 1e20))
-    Program(model, compiled, 0.0)
-    model.count()
-    count = int(model.getNCountedSols())
-    complete = model.getStatus() == "infeasible"  # nothing is left
-    if limit is None:
-        return (count, complete)
-    return (min(count, limit), complete and count <= limit)
-
-
-def _points_of_box(compiled: CompiledModel) -> int:
-    whole = compiled.integer
-    widths = np.floor(compiled.ub[whole] + 1e-6) - np.ceil(compiled.lb[whole] - 1e-6) + 1.0
-    return math.prod(int(width) for width in widths)
-
-
-def _require_integers(compiled: CompiledModel) -> None:
-    loose = compiled.lb != compiled.ub
-    continuous = np.flatnonzero(loose & ~compiled.integer)
-    if continuous.size:
-        raise UnsupportedProblemError(
-            _WHO,
-            "a program over integers",
-            f"{compiled.columns[continuous[0]].name!r} is continuous",
-            "Fix it, or make it an integer.",
-        )
-    endless = np.flatnonzero(loose & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub)))
-    if endless.size:
-        k = endless[0]
-        raise InvalidValueError(
-            _WHO,
-            "finite bounds of all integers",
-            f"{compiled.columns[k].name!r} has [{compiled.lb[k]:g}, {compiled.ub[k]:g}]",
-            "Set both.",
-        )
-    others = [row.constraint for row in compiled.quadratics] + [cone.constraint for cone in compiled.cones]
-    if others:
-        raise UnsupportedProblemError(
-            _WHO, "linear rows", f"{others[0].name!r} is not linear", "Restate it in linear rows, or leave it out."
-        )
-
-
 # ==== SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not ===========
 
-_SOLVES = frozenset(
-    {
-        ProblemClass.LP,
-        ProblemClass.MILP,
-        ProblemClass.QP,
-        ProblemClass.MIQP,
-        ProblemClass.SOCP,
-        ProblemClass.MISOCP,
-        ProblemClass.NONCONVEX,
-        ProblemClass.NONCONVEX_EXP,
-    }
-)
 _INFINITE = 1e20  # SCIP's infinity
 _MUCH = 1e-2  # of the scaled objective: what a second search is to gain
 _FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
@@ -789,14 +637,9 @@ class ScipSession(AbstractSession):
 
     def _open(self) -> None:
         compiled = self._compiled
-        if compiled.problem_class not in _SOLVES:
-            raise UnsupportedProblemError(
-                "SCIP",
-                "a model without semidefinite cones, and without exponential ones in a convex model",
-                f"the model is of class {compiled.problem_class}",
-                "Call solve(model), which finds a solver for it.",
-            )
-        refuse_huge(compiled)
+        takes = "a model without semidefinite cones, and without exponential ones in a convex model"
+        require_class(self.who, "scip", takes, compiled)
+        refuse_huge_numbers(compiled)
         self._program: Program | None = self._built(first_scale(compiled))
 
     @property
@@ -808,18 +651,15 @@ class ScipSession(AbstractSession):
         return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
 
     def _run(self, search: SolveRun) -> RunResult:
-        found = self._best(search)
+        result = self._best(search)
         if search.switch.pressed:
-            return replace(found, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
-        if found.status is not Stop.UNBOUNDED:
-            return found
+            return replace(result, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if result.status is not Stop.UNBOUNDED:
+            return result
         # SCIP says so also of programs where it knows no point
         without = self._once(self._built(0.0), search, points=False)
         status = Stop.UNBOUNDED if without.x is not None else without.status
-        said = without.message
-        if status in PROVED_EMPTY:
-            said = f"SCIP proved that the program is {status}."
-        return RunResult(status=status, message=said)
+        return without_a_best(self.who, status, otherwise=without.message)
 
     def _best(self, search: SolveRun) -> RunResult:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
@@ -837,16 +677,16 @@ class ScipSession(AbstractSession):
                     "numerics/feastol", min(SCIP_FINE_TOLERANCE, program.model.getParam("numerics/feastol"))
                 )
                 self._program = None  # the next solve begins at the usual tolerance
-            found = self._once(program, search)
+            result = self._once(program, search)
             if best is not None:
-                found = _better(compiled, best, found)
-            if found.x is None and coarse is not None:
+                result = _better(compiled, best, result)
+            if result.x is None and coarse is not None:
                 return coarse
-            if found.x is None or found.status is not Stop.OPTIMAL or search.switch.pressed:
-                return found
-            outside = _missed_cone(compiled, found.x) or _missed_row(compiled, found.x, is_fine=is_fine)
-            if outside:
-                coarse = replace(found, status=Stop.FEASIBLE, bound=None, message=outside)
+            if result.x is None or result.status is not Stop.OPTIMAL or search.switch.pressed:
+                return result
+            miss = _missed_cone(compiled, result.x) or _missed_row(compiled, result.x, is_fine=is_fine)
+            if miss:
+                coarse = replace(result, status=Stop.FEASIBLE, bound=None, message=miss)
                 if is_fine:
                     return coarse
                 # a point outside is no start
@@ -855,40 +695,40 @@ class ScipSession(AbstractSession):
                 start = search.start
                 search.incumbents.clear()  # nor is one that led to it a solution
                 continue
-            proof = OptimalityProof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
+            proof = OptimalityProof(compiled, result.x, result.bound, gap, scale, cost=program.cost)
             if proof.holds:
-                far = _far_column(compiled, found.x)
+                far = _far_column(compiled, result.x)
                 if far is not None:
-                    return _perhaps_unbounded(found, far)
-                proved = replace(found, bound=proof.bound)
+                    return _perhaps_unbounded(result, far)
+                proved = replace(result, bound=proof.bound)
                 if _endless_integers(compiled):
                     return self._doubted(proved, scale, search)
                 return proved
             if proof.finer_scale is None:
-                return replace(found, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
-            best = found
-            start = dict(enumerate(found.x.tolist()))
+                return replace(result, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
+            best = result
+            start = dict(enumerate(result.x.tolist()))
             scale = proof.finer_scale
 
-    def _doubted(self, found: RunResult, scale: float, search: SolveRun) -> RunResult:
+    def _doubted(self, result: RunResult, scale: float, search: SolveRun) -> RunResult:
         """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
         compiled = self._compiled
-        assert found.x is not None  # noqa: S101 - an optimum has one
-        best = compiled.sense * compiled.evaluate(found.x) * scale
+        assert result.x is not None  # noqa: S101 - an optimum has one
+        best = compiled.sense * compiled.evaluate(result.x) * scale
         program = self._built(scale)
         program.model.setObjlimit(best - _MUCH * abs(best) - LEAST_GAIN)
         second = self._once(program, search)
         if second.status is Stop.INFEASIBLE:
-            return found
-        better = found
+            return result
+        better = result
         if second.x is not None:
-            better = _better(compiled, found, second)
+            better = _better(compiled, result, second)
         message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
         return replace(better, status=Stop.FEASIBLE, bound=None, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
-        """Solve, and return what came of it in the model's own units, without looking at the proof."""
+        """Solve once, and return the result in the model's own units, before any proof."""
         model = program.model
         kept = len(search.incumbents)
         model.setParam("limits/time", min(search.seconds_left, _INFINITE))
@@ -913,9 +753,7 @@ class ScipSession(AbstractSession):
             bound = self._compiled.sense * model.getDualbound() / program.scale
         model.freeTransform()
         status = status_of(STOP, name, has_point=x is not None)
-        message = ""
-        if status is not Stop.OPTIMAL:
-            message = f"SCIP stopped: {words_of(name)}."
+        message = why_stopped(self.who, status, words_of(name))
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
     # -- model into SCIP -----------------------------------------------------------------------------------------------
@@ -923,7 +761,7 @@ class ScipSession(AbstractSession):
         """Return the program as it is now, at this scale and with this start."""
         program = self._program
         if program is None or program.scale != scale or not program.updated():
-            refuse_huge(self._compiled)
+            refuse_huge_numbers(self._compiled)
             program = self._built(scale)
         is_forgotten = not start or program.begin_at(start)
         self._program = program if is_forgotten else None  # the next solve must not have this one's start
@@ -976,22 +814,22 @@ def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
     return None
 
 
-def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
+def _perhaps_unbounded(result: RunResult, name: str) -> RunResult:
     """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
     message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
-    return replace(found, status=Stop.FEASIBLE, bound=None, message=message)
+    return replace(result, status=Stop.FEASIBLE, bound=None, message=message)
 
 
-def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunResult:
+def _better(compiled: CompiledModel, best: RunResult, result: RunResult) -> RunResult:
     """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
     assert best.x is not None  # noqa: S101 - only a run with a point is repeated
-    if found.x is None or found.status is Stop.ERROR:
-        status = found.status if found.status is Stop.INTERRUPTED else Stop.FEASIBLE
-        return replace(best, status=status, message=found.message)
-    worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
+    if result.x is None or result.status is Stop.ERROR:
+        status = result.status if result.status is Stop.INTERRUPTED else Stop.FEASIBLE
+        return replace(best, status=status, message=result.message)
+    worse = compiled.sense * (compiled.evaluate(result.x) - compiled.evaluate(best.x)) > 0
     if worse:
-        return replace(found, x=best.x, pool=(best.x, *found.pool))
-    return found
+        return replace(result, x=best.x, pool=(best.x, *result.pool))
+    return result
 
 
 # ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------

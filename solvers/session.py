@@ -14,23 +14,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from ceopt.solvers.checks import OPTIONS, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.problem import Certificate, Outcome, Stop, StopTable, Vector
-from ceopt.solvers.tolerances import (
-    CALLED_FEASIBLE,
-    CONTRADICTION_SHARE,
-    LEAST_CONTRADICTION,
-    NOTABLE_VIOLATION,
-    OVERRULING_VIOLATION,
-)
+from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.tolerances import NOTABLE_VIOLATION
+from ceopt.solvers.trust import PROVED_EMPTY, within_rounding
 
 __all__ = [
     "AbstractSession",
@@ -43,257 +39,10 @@ __all__ = [
     "status_of",
 ]
 
-# ==== Contradictions between a solver's word, its own point and the points in hand: what they contradict is no proof ==
-
-#: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
-_WIDE = 1e-3
-_WIDER = 10.0
-_PROOFS: Final = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
-
-
-def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
-    """Return what a session told, as far as it is a status, a bound and points of finite numbers.
-
-    Where the point is none, or the status, the outcome is an ``error``; the message says what was there instead.
-    """
-    if not isinstance(told, Outcome):
-        return _failed(f"{who} returned {type(told).__name__}, which is no Outcome.")
-    if told.status not in set(Stop):
-        return _failed(f"{who} ended with {told.status!r}, which is no Status.")
-    x = None
-    if told.x is not None:
-        x = _point(told.x, compiled)
-    if told.x is not None and x is None:
-        return _failed(f"{who} gave a point that is not {len(compiled.columns)} finite numbers.")
-    pool = []
-    for other in told.pool:
-        point = _point(other, compiled)
-        if point is not None:
-            pool.append(point)
-    met = []
-    for seconds, _, other in told.incumbents:
-        point = _point(other, compiled)
-        if point is not None:
-            met.append((seconds, compiled.evaluate(point), point))
-    outcome = replace(
-        told,
-        status=Stop(told.status),
-        x=x,
-        objective=None if x is None else compiled.evaluate(x),
-        pool=tuple(pool),
-        incumbents=tuple(met),
-    )
-    bound = told.bound
-    if bound is not None and not (_is_number(bound) and compiled.sense * bound < math.inf):
-        outcome = _unproved(outcome, f"{who} gave the bound {bound!r}.")
-    elif bound is not None and math.isinf(bound):
-        outcome = replace(outcome, bound=None)
-    if x is None or told.objective is None or _agree(told.objective, outcome.objective, compiled, x):
-        return outcome
-    return _unproved(outcome, f"{who} gave a point as {told.objective!r} whose objective is {outcome.objective:.8g}.")
-
-
-def credible(
-    who: str, outcome: Outcome, compiled: CompiledModel, *, start: Mapping[int, float], relative_gap: float
-) -> Outcome:
-    """Return an outcome that nothing in hand contradicts.
-
-    In hand are the point that came back, those that were met on the way, and a start that holds every column. Where
-    they contradict what the solver says, the best of them is ``feasible``, without a bound, and the message names the
-    contradiction. Where nothing is in hand, a word that cannot be true is an ``error``.
-    """
-    if outcome.x is not None:
-        outcome = _with_point(who, outcome, compiled)
-    elif outcome.status in {Stop.OPTIMAL, Stop.FEASIBLE}:
-        said = f"{who} calls the program {outcome.status} without a point."
-        outcome = _doubted(replace(outcome, status=Stop.ERROR), said)
-    if outcome.status is Stop.UNBOUNDED and _is_bounded(compiled):
-        said = f"{who} calls a program unbounded whose columns bound its objective."
-        outcome = _doubted(replace(outcome, status=Stop.ERROR), said)
-    known = _known(outcome, compiled, start)
-    if known is not None:
-        outcome = _with_known(who, outcome, compiled, known)
-    if outcome.x is None:
-        return outcome
-    return _with_bound(who, outcome, compiled, relative_gap)
-
-
-def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
-    """Tell whether a bound is worse than the objective of a point by more than a solver's tolerances explain."""
-    return (
-        compiled.sense * (bound - objective) > CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
-    )
-
-
-def leaves_open(bound: float, objective: float, compiled: CompiledModel, x: Vector, relative_gap: float) -> bool:
-    """Tell whether a bound is further from the objective of a point than the gap and a solver's tolerances explain."""
-    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, x, objective) + LEAST_CONTRADICTION
-    return compiled.sense * (objective - bound) > least
-
-
-def missed(compiled: CompiledModel, x: Vector) -> float:
-    """Return the greatest violation of the program by ``x``, as a share of what its row adds up, of at least 1."""
-    worst = compiled.violation(x)
-    if worst <= OVERRULING_VIOLATION or math.isinf(worst):
-        return worst
-    activity = compiled.A @ x
-    size = abs(compiled.A) @ np.abs(x)
-    rows = np.maximum(compiled.row_lb - activity, activity - compiled.row_ub) / np.maximum(size, 1.0)
-    columns = np.maximum(compiled.lb - x, x - compiled.ub) / np.maximum(np.abs(x), 1.0)
-    whole = x[compiled.integer]
-    steps = np.abs(whole - np.round(whole)) / np.maximum(np.abs(whole), 1.0)
-    share = max(float(part.max(initial=0.0)) for part in (rows, columns, steps))
-    for row in compiled.quadratics:
-        added_up = max(1.0, float((abs(row.a) @ np.abs(x))[0]))
-        share = max(share, row.violation(x) / added_up)
-    for cone in compiled.cones:
-        added_up = float(np.abs(cone.entries(x)).max(initial=1.0))
-        share = max(share, cone.violation(x) / added_up)
-    return share
-
-
-# ---- one thing at a time ---------------------------------------------------------------------------------------------
-def _with_point(who: str, outcome: Outcome, compiled: CompiledModel) -> Outcome:
-    """Compare the stop with the point that came with it."""
-    assert outcome.x is not None  # noqa: S101 - the caller looked
-    status = outcome.status
-    without = replace(outcome, x=None, objective=None)
-    if missed(compiled, outcome.x) > CALLED_FEASIBLE:
-        if status in _PROOFS:
-            return without  # a ray, or the point that is least wrong
-        said = f"{who}'s point violates the program by {compiled.violation(outcome.x):.3g}."
-        if status is Stop.INTERRUPTED:
-            return _doubted(without, said)
-        return _doubted(replace(outcome, status=Stop.ERROR), said)
-    if status is Stop.TIME_LIMIT:
-        return replace(outcome, status=Stop.FEASIBLE)
-    if status is Stop.UNBOUNDED and not _is_bounded(compiled):
-        return without  # an unbounded program has points
-    if status in _PROOFS or status is Stop.ERROR:
-        said = f"{who} ends with {str(status)!r} although it has a point."
-        return _doubted(replace(outcome, status=Stop.FEASIBLE), said)
-    return outcome
-
-
-def _with_known(who: str, outcome: Outcome, compiled: CompiledModel, known: Vector) -> Outcome:
-    """Compare what came back with a point that is known to keep the program."""
-    objective = compiled.evaluate(known)
-    held = replace(outcome, x=known, objective=objective)
-    if outcome.status is Stop.UNBOUNDED:
-        return outcome
-    if outcome.status is Stop.INFEASIBLE:
-        said = f"{who} calls the program infeasible, of which a point is in hand."
-        return _doubted(replace(held, status=Stop.FEASIBLE), said)
-    if outcome.status is Stop.ERROR:
-        return replace(held, status=Stop.FEASIBLE, bound=None)
-    if outcome.x is None:
-        if outcome.status is Stop.TIME_LIMIT:
-            return replace(held, status=Stop.FEASIBLE)
-        return held
-    return held  # which is better than the point that came back: see _known
-
-
-def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_gap: float) -> Outcome:
-    """Compare the bound with the objective; where tolerances explain that it is worse, the objective is taken."""
-    assert outcome.x is not None  # noqa: S101 - the caller looked
-    assert outcome.objective is not None  # noqa: S101 - it belongs to the point
-    bound = outcome.bound
-    objective = outcome.objective
-    if bound is None or outcome.certificate is not None:  # which measures more than the two numbers
-        return outcome
-    if contradicts(bound, objective, compiled, outcome.x):
-        said = f"{who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
-        return _unproved(outcome, said)
-    if outcome.status is Stop.OPTIMAL and leaves_open(bound, objective, compiled, outcome.x, relative_gap):
-        said = f"{who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
-        return replace(outcome, status=Stop.FEASIBLE, message=f"{outcome.message} {said}".strip())
-    if compiled.sense * (bound - objective) > 0:
-        return replace(outcome, bound=objective)
-    return outcome
-
-
-def _known(outcome: Outcome, compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
-    """Return the best point in hand that keeps the program exactly, if there is one that is needed."""
-    points: list[Vector] = [x for _, _, x in outcome.incumbents]
-    started = _of_start(compiled, start)
-    if started is not None:
-        points.append(started)
-    least = math.inf
-    if outcome.x is not None and outcome.status is not Stop.ERROR:
-        least = compiled.sense * compiled.evaluate(outcome.x)
-    losses = [compiled.sense * compiled.evaluate(x) for x in points]
-    for k in sorted(range(len(points)), key=losses.__getitem__):
-        if not losses[k] < least:
-            return None
-        if missed(compiled, points[k]) <= OVERRULING_VIOLATION:
-            return points[k]
-    return None
-
-
-def _of_start(compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
-    """Return a start as a point, where it holds every column that is not fixed."""
-    x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
-    x[list(start)] = list(start.values())
-    if np.isfinite(x).all():
-        return x
-    return None
-
-
-def _is_bounded(compiled: CompiledModel) -> bool:
-    """Whether the bounds of the columns alone bound the objective."""
-    ends = np.where(compiled.sense * compiled.c > 0, compiled.lb, compiled.ub)
-    return compiled.Q is None and bool(np.isfinite(ends[compiled.c != 0]).all())
-
-
-def _point(x: Any, compiled: CompiledModel) -> Vector | None:
-    try:
-        point = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    if point.shape == (len(compiled.columns),) and np.isfinite(point).all():
-        return point
-    return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not math.isnan(value)
-
-
-def _size(compiled: CompiledModel, x: Vector, objective: float) -> float:
-    """Return the size of what is added up to the objective."""
-    return abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x)) + abs(objective)
-
-
-def _agree(told: Any, objective: float | None, compiled: CompiledModel, x: Vector) -> bool:
-    assert objective is not None  # noqa: S101 - it belongs to the point
-    return (
-        _is_number(told)
-        and abs(told - objective) <= CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
-    )
-
-
-def _unproved(outcome: Outcome, said: str) -> Outcome:
-    """Return an outcome that claims neither bound nor optimum, and says why."""
-    status = Stop.FEASIBLE if outcome.status is Stop.OPTIMAL else outcome.status
-    return _doubted(replace(outcome, status=status), said)
-
-
-def _doubted(outcome: Outcome, said: str) -> Outcome:
-    """Return an outcome that claims no bound, and says why."""
-    return replace(outcome, bound=None, doubted=True, message=f"{outcome.message} {said}".strip())
-
-
-def _failed(said: str) -> Outcome:
-    return Outcome(status=Stop.ERROR, message=said)
-
-
-# ==== The session of a solver =========================================================================================
-
 Start = Mapping[int, float] | Sequence[float] | Vector
 
 _POLL_S = 0.01
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
-PROVED_EMPTY = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 
 _OPENED_WITH = {
     "threads": Whole(at_least=1, at_most=_MOST_THREADS),
@@ -415,26 +164,26 @@ class AbstractSession(ABC):
         )
         try:
             with until(search.deadline):
-                found = self._run(search) if compiled.columns else _without_columns(compiled)
+                result = self._run(search) if compiled.columns else _without_columns(compiled)
         except OutOfTimeError as error:
             best = None
             if search.incumbents:
                 best = search.incumbents[-1][2]
             status = Stop.TIME_LIMIT if best is None else Stop.FEASIBLE
-            found = RunResult(
+            result = RunResult(
                 status=status,
                 x=best,
                 message=f"The time limit is used up while {error.stage}.",
             )
         if search.switch.error is not None:
             raise search.switch.error
-        return _measured(found, search)
+        return _measured(result, search)
 
 
 @final
 @dataclass(slots=True, kw_only=True)
 class SolveRun:
-    """One run: what is asked of the solver, and where it reports what it meets.
+    """One run: the arguments of the solver, and where it reports its incumbents.
 
     Parameters
     ----------
@@ -465,20 +214,27 @@ class SolveRun:
         """Seconds until the deadline, at least a millisecond."""
         return max(self.deadline - time.perf_counter(), 1e-3)
 
+    def or_interrupted(self, status: Stop) -> Stop:
+        """Return a status; ``interrupted`` where the switch is pressed."""
+        if self.switch.pressed:
+            return Stop.INTERRUPTED
+        return status
+
     def improved(self, point: Vector) -> None:
         """Take note of a feasible point that the solver met, if it is better than all before."""
         compiled = self.compiled
-        found = (time.perf_counter() - self.began, compiled.evaluate(point), point)
-        if not self.incumbents or compiled.sense * (found[1] - self.incumbents[-1][1]) < 0:
-            self.incumbents.append(found)
+        objective = compiled.evaluate(point)
+        if not self.incumbents or compiled.sense * (objective - self.incumbents[-1][1]) < 0:
+            incumbent = (time.perf_counter() - self.began, objective, point)
+            self.incumbents.append(incumbent)
             if self.on_incumbent is not None:
-                self.switch.guard(self.on_incumbent, *found)
+                self.switch.guard(self.on_incumbent, *incumbent)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What one run of a solver came to, before it is measured.
+    """The result of one run of a solver, before it is measured.
 
     Parameters
     ----------
@@ -572,6 +328,45 @@ def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
     return without_point
 
 
+def why_stopped(who: str, status: Stop, words: str) -> str:
+    """Return the message about a stop in the solver's own words; empty for an optimum."""
+    if status is Stop.OPTIMAL:
+        return ""
+    return f"{who} stopped: {words}."
+
+
+def without_a_best(who: str, status: Stop, *, otherwise: str) -> RunResult:
+    """Return the result of a program that is infeasible or unbounded; ``otherwise`` is the message if neither."""
+    message = otherwise
+    if status in PROVED_EMPTY:
+        message = f"{who} proved that the program is {status}."
+    return RunResult(status=status, message=message)
+
+
+def split_words(name: str) -> str:
+    """Return ``kTimeLimit`` or ``MaxTime`` as "time limit", "max time"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name.removeprefix("k")).strip()
+
+
+def require_class(
+    who: str,
+    solver: str,
+    takes: str,
+    compiled: CompiledModel,
+    then: str = "Call solve(model), which finds a solver for it.",
+) -> None:
+    """Refuse a program of a class that the registry does not list for a solver itself.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        It is of such a class.
+    """
+    needed = compiled.problem_class
+    if needed not in SOLVERS[solver].supports:
+        raise UnsupportedProblemError(who, takes, f"the model is of class {needed}", then)
+
+
 def require_data(who: str, compiled: CompiledModel) -> None:
     """Refuse data columns that have no value yet."""
     unset = np.flatnonzero(np.isnan(compiled.lb))
@@ -603,28 +398,29 @@ def _without_columns(compiled: CompiledModel) -> RunResult:
     return RunResult(status=Stop.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
 
 
-def _measured(found: RunResult, search: SolveRun) -> Outcome:
+def _measured(result: RunResult, search: SolveRun) -> Outcome:
     """Return the outcome with objective and violation recomputed from the model's own arrays."""
     compiled = search.compiled
     seconds = time.perf_counter() - search.began
-    if found.status in PROVED_EMPTY or found.x is None:
-        bound = None if found.status in PROVED_EMPTY else found.bound
-        return Outcome(status=found.status, bound=bound, run_time=seconds, message=found.message)
-    x = found.x
-    bound = found.bound
-    message = found.message
+    if result.status in PROVED_EMPTY or result.x is None:
+        bound = None if result.status in PROVED_EMPTY else result.bound
+        return Outcome(status=result.status, bound=bound, run_time=seconds, message=result.message)
+    x = result.x
+    bound = result.bound
+    message = result.message
     objective = compiled.evaluate(x)
     violation = compiled.violation(x)
     incumbents = search.incumbents
     if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
         incumbents.append((seconds, objective, x))
-    is_worse = bound is not None and compiled.sense * (bound - objective) > 0
-    if bound is not None and is_worse and (found.certificate or not contradicts(bound, objective, compiled, x)):
-        bound = objective  # by its tolerances; what they do not explain stays, and is no proof
-    if violation > NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
+    if result.certificate is None:
+        bound = within_rounding(bound, objective, compiled, x)
+    elif bound is not None and compiled.sense * (bound - objective) > 0:
+        bound = objective
+    if violation > NOTABLE_VIOLATION and result.certificate is None:  # which measures it relative to the row
         message = f"{message} The point violates the program by {violation:.3g}.".strip()
     return Outcome(
-        status=found.status,
+        status=result.status,
         x=x,
         objective=objective,
         bound=bound,
@@ -632,6 +428,6 @@ def _measured(found: RunResult, search: SolveRun) -> Outcome:
         run_time=seconds,
         violation=violation,
         message=message,
-        pool=found.pool,
-        certificate=found.certificate,
+        pool=result.pool,
+        certificate=result.certificate,
     )

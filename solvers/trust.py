@@ -1,751 +1,375 @@
-r"""Guards: what a solver says is held against its own point and the points in hand.
+r"""What is asked of every solver's word: one list of named checks, held against its own point and the points in hand.
 
-A false "infeasible" meets, in this order: a second run of the solver itself (``highs/session.py``, ``_confirmed``), the
-points in hand (``contradictions.py``), and in :mod:`ceopt.search.solve_check_repair` a start that passes the check.
+:func:`checked` runs :data:`CHECKS` over what a session returned, in their order; each returns the outcome as far as it
+can be believed. In hand are the point that came back, the points that were met on the way, and a start that holds every
+column. Where these contradict what the solver says, the best of them is ``feasible``, without a bound, and the message
+names the contradiction. Where nothing is in hand, a word that cannot be true is an ``error``.
 
-A program in other units: what is handed over where a solver's absolute tolerances would hide its numbers.
-
-.. math:: x = b + D x', \qquad r_i^- - r_i A_i b \le r_i A_i D\, x' \le r_i^+ - r_i A_i b
-
-with a diagonal D and row factors r of powers of two, so that nothing is rounded but the sums :math:`A_i b`. An integer
-column keeps its unit, unless it is *relaxed*: counted in the width of its bounds, it is a continuous column.
-
-HiGHS 1.15.1 drops coefficients below 1e-9 and takes a row for kept that is missed by 1e-6; SCIP 10 and Gurobi 13 have
-tolerances of the same size. In the units of a column of 1e9 whole numbers beside one of 1, that is the whole column.
-
-A session for programs of extreme numbers: solved in other units, wide integer columns first as continuous ones.
-
-The relaxation proves the bound, and a program of whole numbers near its optimum gives the point: of a column with ten
-million steps, one step more or less costs a millionth of a hundredth. The gap between the two is the gap that is
-claimed. Where there is no point in whole numbers near that optimum, and none of the relaxation farther away, there is
-none at all.
+What one solver alone is asked, because it was seen to err there, stands in its adapter: HiGHS's duals, and its answer
+without presolve (``highs.py``, ``_with_dual_proof`` and ``_confirmed``); SCIP's gap at its scale (``OptimalityProof``);
+Gurobi's rows and gap (``settled_bound``, ``run_again``); the certificates of conic solvers (``conic/certificate.py``).
+The second run that a program of extreme numbers gets stands in ``guarded_session.py``. What several runs say of each
+other is asked where they are made: ``pool/pool.py``, and ``RETRIES`` of ``ceopt/search/solve_program.py``.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.errors import CeoptError
-from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_gap_of
-from ceopt.solvers.registry import SOLVERS, Solver
-from ceopt.solvers.session import Start, contradicts, credible, missed, readable, sparse_start
+from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.tolerances import (
-    BOUND_NOISE,
-    HIDDEN_STEP,
-    KEPT_SHARE,
-    NO_COEFFICIENT,
-    ORDINARY_COEFFICIENTS,
-    ORDINARY_WIDTHS,
-    SMALL_UNIT,
+    CALLED_FEASIBLE,
+    CONTRADICTION_SHARE,
+    LEAST_CONTRADICTION,
+    OVERRULING_VIOLATION,
 )
+from ceopt.solvers.units import span_of
 
-__all__ = ["GuardedSession", "span_of", "wide_columns"]
+__all__ = [
+    "CHECKS",
+    "PROVED_EMPTY",
+    "checked",
+    "claims_survive_rounding",
+    "contradicts",
+    "leaves_open",
+    "missed",
+    "within_rounding",
+]
 
-# ==== A program in other units: what is handed over where a solver's absolute tolerances would hide its numbers =======
-
-#: An integer column with more steps than this is one whose single step hardly matters.
-_WIDE: Final = 2.0**23
-#: The same beneath squares and cones: SCIP 10 was seen to prove an optimum that was 1e-4 too dear, from 5e6 steps on.
-_WIDE_WITH_CURVES: Final = 2.0**20
-#: One with more steps, or with values beyond, is counted in other units whatever the rows: HiGHS 1.15.1 fixes columns
-#: by their reduced costs in numbers of 32 bits, and goes on for ever, its time limit unseen, where they overflow.
-_VERY_WIDE: Final = 2.0**30
-#: Costs beyond are brought down to the size of the rows.
-_COSTS: Final = 2.0**30
-#: A column without bounds keeps its unit where rows suggest one that is larger or smaller by no more.
-_NEAR: Final = 2.0**7
-#: Share of a column's values below which the width of its bounds is a trace of them.
-_TRACE: Final = 2.0**-8
-#: Columns whose values are larger are counted from a value of their own.
-_FAR: Final = 1e5
-#: What the greatest coefficient of a row in other units is brought to: a tolerance of 1e-6 is then 1e-9 of the widths.
-_GREATEST: Final = 2.0**10
-#: Rounds in which columns without bounds take their unit from rows of columns that have one.
-_ROUNDS: Final = 4
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rescaled:
-    """A program in other units, and the way back.
-
-    Parameters
-    ----------
-    program
-        What a solver is handed.
-    own
-        The program itself.
-    base, unit
-        b and the diagonal of D, (n,) each.
-    worth
-        Factor of the objective.
-    """
-
-    program: CompiledModel
-    own: CompiledModel
-    base: Vector
-    unit: Vector
-    worth: float
-
-    def back(self, x: Vector) -> Vector:
-        """Return a point in the program's own units; whole columns are whole."""
-        point = self.base + self.unit * x
-        return np.where(self.own.integer & self.program.integer, np.round(point), point)
-
-    def there(self, values: Mapping[int, float]) -> dict[int, float]:
-        """Return a start, column -> value, in these units."""
-        return {k: (value - float(self.base[k])) / float(self.unit[k]) for k, value in values.items()}
-
-
-def wide_columns(compiled: CompiledModel) -> NDArray[np.bool_]:
-    """Return the integer columns of whose width one step is a negligible share, and that some row hardly sees, (n,)."""
-    width = compiled.ub - compiled.lb
-    is_curved = compiled.Q is not None or bool(compiled.quadratics) or bool(compiled.cones)
-    wide = compiled.integer & (width > (_WIDE_WITH_CURVES if is_curved else _WIDE))
-    if not wide.any() or not compiled.A.nnz:
-        return np.zeros(len(width), dtype=bool)
-    A = compiled.A
-    size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    hidden = np.zeros(len(width), dtype=bool)
-    hidden[A.indices[(size < HIDDEN_STEP * _greatest(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
-    return np.asarray(wide & (hidden | (np.isfinite(width) & (width > _VERY_WIDE))))
-
-
-def is_extreme(compiled: CompiledModel) -> bool:
-    """Whether numbers of a program are of a size that tolerances do not suit; programs with data are left alone."""
-    if compiled.data.size or not compiled.columns:
-        return False
-    if wide_columns(compiled).any() or _is_far_off(compiled):
-        return True
-    size = np.abs(compiled.A.data[compiled.A.data != 0.0])
-    moves = ~compiled.integer & (compiled.lb < compiled.ub)
-    width = (compiled.ub - compiled.lb)[moves]
-    width = width[np.isfinite(width)]
-    small, large = (size.min(), size.max()) if size.size else (1.0, 1.0)
-    if small < ORDINARY_COEFFICIENTS[0] or large > ORDINARY_COEFFICIENTS[1]:
-        return True
-    if (width < ORDINARY_WIDTHS[0]).any() or (width > ORDINARY_WIDTHS[1]).any():
-        return True
-    if small >= SMALL_UNIT:
-        return False
-    if _has_faint_rows(compiled):
-        return True
-    # The greatest of some lengths of 1e-7 each, and whatever else takes its size from rows alone.
-    return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < SMALL_UNIT).any())
-
-
-def is_far_from_zero(compiled: CompiledModel) -> bool:
-    """Whether a column takes large values alone, of which what it can move by is a trace; not in programs with data."""
-    if compiled.data.size:
-        return False
-    width = compiled.ub - compiled.lb
-    size = np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
-    moves = (width > 0.0) & np.isfinite(size)
-    return bool((moves & (size > ORDINARY_WIDTHS[1]) & (width < _TRACE * size)).any())
-
-
-def _is_far_off(compiled: CompiledModel) -> bool:
-    """Whether an integer column that moves has a bound beyond what HiGHS counts in."""
-    moves = compiled.integer & (compiled.lb < compiled.ub)
-    ends = np.abs(np.concatenate([compiled.lb[moves], compiled.ub[moves]]))
-    return bool((ends[np.isfinite(ends)] > _VERY_WIDE).any())
-
-
-def _has_faint_rows(compiled: CompiledModel) -> bool:
-    """Whether a row with an integer column of many steps has small coefficients alone: it is missed by many of them."""
-    many = compiled.integer & (compiled.ub - compiled.lb > _WIDE)
-    if not many.any():
-        return False
-    A = compiled.A
-    size = np.abs(compiled.A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < SMALL_UNIT)).any())
-
-
-def span_of(compiled: CompiledModel) -> float:
-    """Return the greatest ratio of two coefficients of one row, of columns that can move."""
-    moves = compiled.lb < compiled.ub
-    A = sp.csr_array(compiled.A)
-    used = (A.data != 0.0) & moves[A.indices]
-    if not used.any():
-        return 1.0
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))[used]
-    size = np.abs(A.data[used])
-    least = np.full(A.shape[0], math.inf)
-    np.minimum.at(least, row, size)
-    return float((_greatest(size, row, A.shape[0]) / least).max())
-
-
-def rescaled(
-    compiled: CompiledModel,
-    relaxed: NDArray[np.bool_],
-    at: Vector,
-    *,
-    around: float = math.inf,
-) -> Rescaled:
-    """Return the program in units that its bounds and rows suggest.
-
-    Parameters
-    ----------
-    compiled
-        The program; it is not changed.
-    relaxed
-        Integer columns that become continuous, (n,).
-    at
-        A point near which values are expected, (n,): what columns of large values are counted from.
-    around
-        How far the other wide integer columns may move from there, in steps.
-    """
-    program = copy.copy(compiled)
-    low = compiled.lb.copy()
-    high = compiled.ub.copy()
-    wide = wide_columns(compiled) & ~relaxed
-    low[wide] = np.maximum(low[wide], np.round(at[wide]) - around)
-    high[wide] = np.minimum(high[wide], np.round(at[wide]) + around)
-    whole = compiled.integer & ~relaxed
-    base = _base(compiled, np.clip(at, low, high))
-    unit = _units(compiled, low, high, whole)
-    scale = sp.diags_array(unit, format="csr")
-    program.integer = whole
-    program.lb = (low - base) / unit
-    program.ub = (high - base) / unit
-    A = _without_rounding(sp.csr_array(compiled.A @ scale), program)
-    factor = _row_factors(A, ~whole | wide)
-    shift = compiled.A @ base
-    program.A = sp.csr_array(sp.diags_array(factor, format="csr") @ A)
-    program.A.sort_indices()
-    program.row_lb = (compiled.row_lb - shift) * factor
-    program.row_ub = (compiled.row_ub - shift) * factor
-    program.quadratics = [
-        replace(row, a=sp.csr_array(row.a @ scale), Q=sp.csc_array(scale @ row.Q @ scale))
-        for row in compiled.quadratics
-    ]
-    program.cones = [
-        replace(cone, constant=cone.entries(base), matrix=sp.csr_array(cone.matrix @ scale)) for cone in compiled.cones
-    ]
-    cost = compiled.c * unit
-    squares = None
-    if compiled.Q is not None:
-        squares = sp.csc_array(scale @ compiled.Q @ scale)
-    greatest = float(np.abs(cost if squares is None else np.concatenate([cost, squares.data])).max(initial=0.0))
-    worth = 1.0 if greatest <= _COSTS else float(_GREATEST / _power_of_two(np.array(greatest)))
-    program.c = worth * cost
-    program.c0 = worth * compiled.evaluate(base)
-    program.Q = None if squares is None else sp.csc_array(worth * squares)
-    return Rescaled(program, compiled, base, unit, worth)
-
-
-def _base(compiled: CompiledModel, inside: Vector) -> Vector:
-    """Return what each column is counted from, (n,): 0 unless its values are large; what is squared keeps its zero."""
-    base = np.where(np.abs(inside) > _FAR, np.where(compiled.integer, np.round(inside), inside), 0.0)
-    return np.where(_is_curved(compiled), 0.0, base)
-
-
-def _is_curved(compiled: CompiledModel) -> NDArray[np.bool_]:
-    """Return the columns of squares, of quadratic rows and of cones, (n,)."""
-    curved = np.zeros(len(compiled.columns), dtype=bool)
-    squares = []
-    if compiled.Q is not None:
-        squares = [compiled.Q]
-    for hessian in [*squares, *(row.Q for row in compiled.quadratics)]:
-        for at in sp.coo_array(hessian).coords:
-            curved[at] = True
-    for row in compiled.quadratics:
-        curved[row.a.indices] = True
-    for cone in compiled.cones:
-        curved[cone.matrix.indices] = True
-    return curved
-
-
-def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
-    """Return the rows without coefficients that no more than the rounding of sums has left in them."""
-    size = np.abs(A.data)
-    width = program.ub - program.lb
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    A.data[size * width[A.indices] < NO_COEFFICIENT * _greatest(size, row, A.shape[0])[row]] = 0.0
-    A.eliminate_zeros()
-    return A
-
-
-def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np.bool_]) -> Vector:
-    """Return the unit of each column: its width where that is extreme, else what the rows' other columns suggest."""
-    n = len(low)
-    unit = np.ones(n)
-    width = high - low
-    free = ~whole & (low < high)
-    bounded = free & np.isfinite(width)
-    out = bounded & ((width > ORDINARY_WIDTHS[1]) | (width < ORDINARY_WIDTHS[0]) | (compiled.integer & ~whole))
-    unit[out] = _power_of_two(width[out])
-    known = ~free | bounded | _is_curved(compiled)  # what is squared comes in the unit of the cost
-    A = compiled.A
-    size = np.abs(A.data)
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    fixed = low >= high
-    for _ in range(_ROUNDS):
-        if known.all():
-            break
-        used = known[A.indices] & ~fixed[A.indices] & (size > 0.0)
-        greatest = np.zeros(A.shape[0])
-        np.maximum.at(greatest, row[used], size[used] * unit[A.indices[used]])
-        asks = ~known[A.indices] & (size > 0.0) & (greatest[row] > 0.0)
-        at = A.indices[asks]
-        ratio = greatest[row[asks]] / size[asks]
-        least = np.full(n, math.inf)
-        most = np.zeros(n)
-        np.minimum.at(least, at, ratio)
-        np.maximum.at(most, at, ratio)
-        told = most > 0.0
-        wanted = np.sqrt(least[told]) * np.sqrt(most[told])
-        is_far = (wanted > _NEAR) | (wanted < 1.0 / _NEAR)
-        unit[told] = np.where(is_far, _power_of_two(wanted), 1.0)
-        known = known | told
-        if not told.any():
-            break
-    return unit
-
-
-def _row_factors(A: sp.csr_array, counted: NDArray[np.bool_]) -> Vector:
-    """Return the power of two by which each row is multiplied.
-
-    Where it has integers of ordinary width alone, it is 1, or brings the greatest coefficient there if it is extreme.
-    """
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    size = np.abs(A.data)
-    greatest = _greatest(size, row, A.shape[0])
-    touched = np.zeros(A.shape[0], dtype=bool)
-    touched[row[counted[A.indices] & (size > 0.0)]] = True
-    one = 1.0 / _power_of_two(greatest)
-    is_odd = (greatest < SMALL_UNIT) | (greatest > ORDINARY_COEFFICIENTS[1])
-    return np.where(touched, _GREATEST * one, np.where(is_odd, one, 1.0))
-
-
-def _greatest(size: Vector, row: Any, n: int) -> Vector:
-    """Return the greatest entry of each row; 1 for one without entries."""
-    greatest = np.zeros(n)
-    np.maximum.at(greatest, row, size)
-    return np.where(greatest > 0.0, greatest, 1.0)
-
-
-def _power_of_two(value: Vector) -> Vector:
-    return np.asarray(np.exp2(np.round(np.log2(value))))
-
-
-# ==== A session for programs of extreme numbers =======================================================================
-
-#: Steps that wide columns may be from the optimum of the relaxation: more, if what is so near leaves a gap. HiGHS takes
-#: the worse of two points for optimal if they are apart by many steps of which each is too small for it to see.
-_AROUND = (2.0**3, 2.0**10, 2.0**20)
+#: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
+_WIDE = 1e-3
+_WIDER = 10.0
 #: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
 _SPAN = 1e12
-#: Where they span more, a solver that is asked to be exact may call a relaxation infeasible that is not (HiGHS 1.15.1,
-#: big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual tolerances.
-_FAR_APART = 1e8
+#: What is proved of a program without a best point.
+PROVED_EMPTY: Final = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 
 
 @final
-class WideSession:
-    """One program of extreme numbers, to be solved many times.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """Who solved what: the program, the start that was given (column -> value) and the gap that was asked for."""
+
+    who: str
+    compiled: CompiledModel
+    start: Mapping[int, float]
+    relative_gap: float
+
+
+def checked(
+    who: str, returned: Any, compiled: CompiledModel, *, start: Mapping[int, float], relative_gap: float
+) -> Outcome:
+    """Return the outcome of a session as far as it can be read and nothing in hand contradicts it.
 
     Parameters
     ----------
-    solver
-        Who solves the programs in other units.
+    who
+        What messages call the solver.
+    returned
+        What its session gave: an outcome, or anything else if the session is wrong.
     compiled
-        The program.
-    words
-        Threads, random state and options of the sessions.
-
-    Attributes
-    ----------
-    version
-        Version of the solver.
+        The program that was solved.
+    start, relative_gap
+        As the session was given them.
     """
+    solved = Solved(who=who, compiled=compiled, start=start, relative_gap=relative_gap)
+    outcome: Outcome = returned
+    for check in CHECKS:
+        outcome = check(outcome, solved)
+    return outcome
 
-    def __init__(self, solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> None:
-        self._solver = solver
-        self._compiled = compiled
-        # Numbers that a row adds up are far apart here: what a solver lets pass as 0 has to be small beside the least.
-        self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
-        self._plain = dict(words)
-        # What the solver refuses, it refuses now.
-        units = rescaled(compiled, wide_columns(compiled), _present(compiled))
-        self.version = str(self._session(units, self._words).version)
 
-    def solve(
-        self,
-        *,
-        time_limit_s: float | None = None,
-        relative_gap: float = 1e-6,
-        start: Start | None = None,
-        pool: int = 1,
-        on_incumbent: Callable[[float, float, Vector], None] | None = None,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> Outcome:
-        """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
-        compiled = self._compiled
-        began = time.perf_counter()
-        begin = sparse_start(start, len(compiled.columns))
+# ---- what can be read ------------------------------------------------------------------------------------------------
+def is_an_outcome(returned: Any, solved: Solved) -> Outcome:
+    """Return an outcome with a known status; for anything else, an ``error`` that names it."""
+    if not isinstance(returned, Outcome):
+        return _failed(f"{solved.who} returned {type(returned).__name__}, which is no Outcome.")
+    if returned.status not in set(Stop):
+        return _failed(f"{solved.who} ended with {returned.status!r}, which is no Status.")
+    return replace(returned, status=Stop(returned.status))
 
-        seconds_left = functools.partial(_seconds_left, time_limit_s, began)
 
-        def run(units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
-            told = _told(on_incumbent, units) if is_last else None
-            try:
-                session = self._session(units, self._plain if is_again else self._words)
-            except OutOfTimeError as error:
-                return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
-            words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
-            words |= {"on_incumbent": told, "should_stop": should_stop}
-            outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
-            if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > KEPT_SHARE:
-                return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
-            is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
-            if is_doubtful and span_of(units.program) > _FAR_APART:
-                return run(units, is_last=is_last, is_again=True)
-            return _returned(outcome, units)
+def point_is_finite(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take a point, and the further ones, only if they are a finite number for each column."""
+    compiled = solved.compiled
+    x = None
+    if outcome.x is not None:
+        x = _point(outcome.x, compiled)
+        if x is None:
+            return _failed(f"{solved.who} gave a point that is not {len(compiled.columns)} finite numbers.")
+    pool = []
+    for other in outcome.pool:
+        point = _point(other, compiled)
+        if point is not None:
+            pool.append(point)
+    met = []
+    for seconds, _, other in outcome.incumbents:
+        point = _point(other, compiled)
+        if point is not None:
+            met.append((seconds, compiled.evaluate(point), point))
+    return replace(outcome, x=x, pool=tuple(pool), incumbents=tuple(met))
 
-        wide = wide_columns(compiled)
-        at = _present(compiled)
-        for column, value in begin.items():
-            at[column] = value
-        units = rescaled(compiled, wide, at)
-        outcome = run(units, is_last=not wide.any())
-        spent = time.perf_counter() - began
-        if outcome.status is Stop.UNBOUNDED and wide.any():
-            units = rescaled(compiled, np.zeros_like(wide), at)
-            return _honest(run(units, is_last=True), units)
-        if outcome.x is None or not wide.any():
-            return replace(_honest(outcome, units), run_time=spent)
-        best = Outcome(status=Stop.ERROR)
-        last = outcome
-        for around in _AROUND:
-            near = rescaled(compiled, np.zeros_like(wide), outcome.x, around=around)
-            last = _honest(run(near, is_last=True), near)
-            found = self._both(outcome, last, relative_gap)
-            if best.x is None or self._is_better(found, best):
-                best = found
-            if found.status not in {Stop.FEASIBLE, Stop.ERROR}:
-                break
-        if best.x is None and last.status is Stop.INFEASIBLE:
-            best = self._far(outcome, best, run, relative_gap)
-        return replace(best, run_time=time.perf_counter() - began)
 
-    def _settled(
-        self,
-        session: Any,
-        program: CompiledModel,
-        start: Mapping[int, float],
-        seconds_left: Callable[[], float | None],
-        **words: Any,
-    ) -> Outcome:
-        """Solve, and once more from a better point if a second run has one."""
-        outcome = self._believed(session, program, start, time_limit_s=seconds_left(), **words)
-        if outcome.status is not Stop.OPTIMAL:
-            return outcome
-        known = self._second_point(program, outcome, start, limit_s=seconds_left(), gap=words["relative_gap"])
-        if known:
-            return self._believed(session, program, known, time_limit_s=seconds_left(), **words)
+def bound_is_a_number(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take a bound only if it is a number; one that is infinitely far from every objective is none."""
+    bound = outcome.bound
+    if bound is None:
         return outcome
-
-    def _believed(self, session: Any, program: CompiledModel, start: Mapping[int, float], **words: Any) -> Outcome:
-        """Solve, and hold what the solver says against the program that it was given."""
-        who = f"Solver {self._solver.name!r}"
-        outcome = readable(who, session.solve(start=start, **words), program)
-        return credible(who, outcome, program, start=start, relative_gap=words["relative_gap"])
-
-    def _second_point(
-        self, program: CompiledModel, found: Outcome, start: Mapping[int, float], *, limit_s: float | None, gap: float
-    ) -> dict[int, float]:
-        """Return a better point that a second run finds and that keeps the program exactly; empty if there is none.
-
-        Asked to be exact on numbers of such sizes, HiGHS 1.15.1 and Gurobi 13 were seen to prove an optimum that is
-        none, and are asked again with their usual tolerances. With squares HiGHS is asked: SCIP 10 was 1e-4 too dear,
-        Gurobi 13 with presolve twice as dear.
-        """
-        assert found.x is not None  # noqa: S101 - an optimum has one
-        assert found.objective is not None  # noqa: S101
-        solver = self._solver
-        words = self._plain
-        if program.Q is not None:
-            if solver.name == "highs":
-                return {}
-            solver = SOLVERS["highs"]
-            start = dict(enumerate(found.x.tolist()))
-            words = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
-        elif not program.integer.any():
-            return {}
-        try:
-            session = solver.session(program.problem_class)(program, **words)
-        except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
-            return {}
-        second = session.solve(time_limit_s=limit_s, relative_gap=gap, start=start)
-        if second.x is None or missed(program, second.x) > KEPT_SHARE:
-            return {}
-        is_better = contradicts(found.objective, program.evaluate(second.x), program, second.x)
-        if is_better:
-            return dict(enumerate(second.x.tolist()))
-        return {}
-
-    def _far(self, relaxation: Outcome, nothing: Outcome, run: Callable[..., Outcome], gap: float) -> Outcome:
-        """Return what there is beyond the widest window, in which there is nothing: proved, if nothing is beyond it."""
-        assert relaxation.x is not None  # noqa: S101 - the windows are around it
-        wide = wide_columns(self._compiled)
-        is_empty = True
-        for beyond in _beyond(self._compiled, np.flatnonzero(wide), relaxation.x):
-            units = rescaled(beyond, wide, relaxation.x)
-            found = _honest(run(units, is_last=False), units)
-            if found.x is not None:
-                near = rescaled(beyond, np.zeros_like(wide), found.x, around=_AROUND[-1])
-                found = _honest(run(near, is_last=True), near)
-                if found.x is not None:
-                    return self._both(relaxation, found, gap)
-                is_empty = False  # elsewhere in this part there may be something
-            is_empty &= found.status is Stop.INFEASIBLE
-        if not is_empty:
-            return nothing
-        return replace(nothing, status=Stop.INFEASIBLE, bound=None, message="")
-
-    def _is_better(self, found: Outcome, best: Outcome) -> bool:
-        if found.objective is None or best.objective is None:
-            return best.objective is None
-        return self._compiled.sense * (found.objective - best.objective) < 0
-
-    def _both(self, relaxation: Outcome, found: Outcome, gap: float) -> Outcome:
-        """Return the point that was found, with what the relaxation proves."""
-        bound = relaxation.bound
-        if found.x is None:
-            message = f"No point in whole numbers was found near the relaxation's. {found.message}".strip()
-            status = Stop.ERROR if found.status is Stop.INFEASIBLE else found.status
-            return replace(found, status=status, bound=bound, message=message)
-        assert found.objective is not None  # noqa: S101 - it has a point
-        found = replace(found, bound=_within_rounding(bound, found, self._compiled))
-        if relaxation.doubted:
-            message = f"{found.message} {relaxation.message}".strip()
-            found = replace(found, doubted=True, message=message)
-        missing = relative_gap_of(found.objective, found.bound)
-        if found.status is Stop.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
-            message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
-            return replace(found, status=Stop.FEASIBLE, message=message)
-        return found
-
-    def _session(self, units: Rescaled, words: Mapping[str, Any]) -> Any:
-        return self._solver.session(units.program.problem_class)(units.program, **words)
+    if not (_is_number(bound) and solved.compiled.sense * bound < math.inf):
+        return _unproved(outcome, f"{solved.who} gave the bound {bound!r}.")
+    if math.isinf(bound):
+        return replace(outcome, bound=None)
+    return outcome
 
 
-def _beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iterator[CompiledModel]:
-    """Give the parts of the program in which one wide column lies outside of the widest window around a point."""
-    for j in wide.tolist():
-        middle = round(float(at[j]))
-        for low, high in ((compiled.lb[j], middle - _AROUND[-1] - 1.0), (middle + _AROUND[-1] + 1.0, compiled.ub[j])):
-            if low <= high:
-                part = copy.copy(compiled)
-                part.lb = compiled.lb.copy()
-                part.ub = compiled.ub.copy()
-                part.lb[j], part.ub[j] = low, high
-                yield part
-
-
-def _present(compiled: CompiledModel) -> Vector:
-    """Return the values that the Vars hold, 0 where there is none: numbers near which the optimum is likely, (n,)."""
-    present = np.zeros(len(compiled.columns))
-    for k, column in enumerate(compiled.columns):
-        value = getattr(column, "value", None)
-        if value is not None and math.isfinite(value):
-            present[k] = value
-    return present
-
-
-def _seconds_left(time_limit_s: float | None, began: float) -> float | None:
-    if time_limit_s is None:
-        return None
-    return max(time_limit_s - (time.perf_counter() - began), 1e-3)
-
-
-def _told(
-    tell: Callable[[float, float, Vector], None] | None, units: Rescaled
-) -> Callable[[float, float, Vector], None] | None:
-    """Return the caller's function for points in these units."""
-    if tell is None:
-        return None
-
-    def told(seconds: float, objective: float, x: Vector) -> None:
-        tell(seconds, objective / units.worth, units.back(x))
-
-    return told
-
-
-def _returned(outcome: Outcome, units: Rescaled) -> Outcome:
-    """Return an outcome in the program's own units; what it violates stays in those in which it was solved."""
-    bound = None if outcome.bound is None else outcome.bound / units.worth
-    if outcome.x is None:
-        return replace(outcome, bound=bound)
-    x = units.back(outcome.x)
-    objective = units.own.evaluate(x)
-    outcome = replace(outcome, x=x, objective=objective)
-    return replace(
-        outcome,
-        bound=_within_rounding(bound, outcome, units.own),
-        incumbents=tuple((s, o / units.worth, units.back(point)) for s, o, point in outcome.incumbents),
-        pool=tuple(units.back(point) for point in outcome.pool),
-    )
-
-
-def _within_rounding(bound: float | None, outcome: Outcome, compiled: CompiledModel) -> float | None:
-    """Return a bound, brought to the objective in hand where rounding alone puts it beyond: else it is no proof."""
+def objective_is_of_the_point(outcome: Outcome, solved: Solved) -> Outcome:
+    """Recompute the objective; where the solver gave another, nothing is proved."""
     x = outcome.x
+    if x is None:
+        return replace(outcome, objective=None)
+    compiled = solved.compiled
+    given: Any = outcome.objective
+    objective = compiled.evaluate(x)
+    outcome = replace(outcome, objective=objective)
+    if given is None:
+        return outcome
+    slack = CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    if _is_number(given) and abs(given - objective) <= slack:
+        return outcome
+    return _unproved(outcome, f"{solved.who} gave a point as {given!r} whose objective is {objective:.8g}.")
+
+
+# ---- what can be true ------------------------------------------------------------------------------------------------
+def solution_has_a_point(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take "optimal" and "feasible" only with a point."""
+    if outcome.x is None and outcome.status in {Stop.OPTIMAL, Stop.FEASIBLE}:
+        message = f"{solved.who} calls the program {outcome.status} without a point."
+        return _doubted(replace(outcome, status=Stop.ERROR), message)
+    return outcome
+
+
+def point_keeps_the_program(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take a point only if it keeps rows, cones, bounds and integers, relative to the terms of each row."""
+    x = outcome.x
+    if x is None:
+        return outcome
+    if missed(solved.compiled, x) <= CALLED_FEASIBLE:
+        return _with_status_of_a_point(outcome, solved)
+    without = replace(outcome, x=None, objective=None)
+    if outcome.status in PROVED_EMPTY:
+        return without  # a ray, or the point that is least wrong
+    message = f"{solved.who}'s point violates the program by {solved.compiled.violation(x):.3g}."
+    if outcome.status is Stop.INTERRUPTED:
+        return _doubted(without, message)
+    return _doubted(replace(outcome, status=Stop.ERROR), message)
+
+
+def _with_status_of_a_point(outcome: Outcome, solved: Solved) -> Outcome:
+    """Call a point that keeps the program feasible, whatever else the solver says of the program."""
+    status = outcome.status
+    if status is Stop.TIME_LIMIT:
+        return replace(outcome, status=Stop.FEASIBLE)
+    if status is Stop.UNBOUNDED and not _is_bounded(solved.compiled):
+        return replace(outcome, x=None, objective=None)  # an unbounded program has points
+    if status in PROVED_EMPTY or status is Stop.ERROR:
+        message = f"{solved.who} ends with {str(status)!r} although it has a point."
+        return _doubted(replace(outcome, status=Stop.FEASIBLE), message)
+    return outcome
+
+
+def unbounded_objective_has_no_bound(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take "unbounded" only where the bounds of the columns do not bound the objective."""
+    if outcome.status is Stop.UNBOUNDED and _is_bounded(solved.compiled):
+        message = f"{solved.who} calls a program unbounded whose columns bound its objective."
+        return _doubted(replace(outcome, status=Stop.ERROR), message)
+    return outcome
+
+
+def no_known_point_is_better(outcome: Outcome, solved: Solved) -> Outcome:
+    """Return a point in hand that is better than the solver's own; it refutes "infeasible"."""
+    if outcome.status is Stop.UNBOUNDED:
+        return outcome
+    known = _best_known(outcome, solved)
+    if known is None:
+        return outcome
+    held = replace(outcome, x=known, objective=solved.compiled.evaluate(known))
+    if outcome.status is Stop.INFEASIBLE:
+        message = f"{solved.who} calls the program infeasible, of which a point is in hand."
+        return _doubted(replace(held, status=Stop.FEASIBLE), message)
+    if outcome.status is Stop.ERROR:
+        return replace(held, status=Stop.FEASIBLE, bound=None)
+    if outcome.x is None and outcome.status is Stop.TIME_LIMIT:
+        return replace(held, status=Stop.FEASIBLE)
+    return held
+
+
+def bound_is_no_worse_than_the_point(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take no bound that is worse than the point by more than tolerances explain."""
+    x = outcome.x
+    bound = outcome.bound
     objective = outcome.objective
-    if bound is None or x is None or objective is None or compiled.sense * (bound - objective) <= 0:
-        return bound
-    if contradicts(bound, objective, compiled, x):
-        return bound
-    return objective
+    if x is None or bound is None or objective is None or outcome.certificate is not None:
+        return outcome  # a certificate measures more than the two numbers
+    if contradicts(bound, objective, solved.compiled, x):
+        message = f"{solved.who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
+        return _unproved(outcome, message)
+    return replace(outcome, bound=within_rounding(bound, objective, solved.compiled, x))
 
 
-def _honest(outcome: Outcome, units: Rescaled) -> Outcome:
-    """Take claims back where coefficients of one row, in any units, are too far apart to be told from rounding."""
-    if outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE} or (span := span_of(units.program)) <= _SPAN:
+def optimum_is_within_the_gap(outcome: Outcome, solved: Solved) -> Outcome:
+    """Take "optimal" only where the bound is near the objective."""
+    x = outcome.x
+    bound = outcome.bound
+    objective = outcome.objective
+    if x is None or bound is None or objective is None or outcome.certificate is not None:
+        return outcome
+    if outcome.status is Stop.OPTIMAL and leaves_open(bound, objective, solved.compiled, x, solved.relative_gap):
+        message = f"{solved.who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
+        return replace(outcome, status=Stop.FEASIBLE, message=f"{outcome.message} {message}".strip())
+    return outcome
+
+
+#: What every session's word is asked, in this order; the first check makes an outcome of whatever came back.
+CHECKS: Final[tuple[Callable[[Any, Solved], Outcome], ...]] = (
+    is_an_outcome,
+    point_is_finite,
+    bound_is_a_number,
+    objective_is_of_the_point,
+    solution_has_a_point,
+    point_keeps_the_program,
+    unbounded_objective_has_no_bound,
+    no_known_point_is_better,
+    bound_is_no_worse_than_the_point,
+    optimum_is_within_the_gap,
+)
+
+
+def claims_survive_rounding(outcome: Outcome, program: CompiledModel) -> Outcome:
+    """Take claims back where coefficients of one row are too far apart to be told from rounding.
+
+    Asked of programs of extreme numbers, in the units in which they were solved.
+    """
+    if outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
+        return outcome
+    span = span_of(program)
+    if span <= _SPAN:
         return outcome
     status = Stop.FEASIBLE if outcome.x is not None else Stop.ERROR
     return replace(outcome, status=status, message=f"Coefficients of one row span {span:.1g}: nothing is proved.")
 
 
-# ==== A session of which only what can be read and what nothing in hand contradicts is passed on ======================
+# ---- the measures, which adapters use too ----------------------------------------------------------------------------
+def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
+    """Tell whether a bound is worse than the objective of a point by more than a solver's tolerances explain."""
+    return (
+        compiled.sense * (bound - objective) > CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    )
 
 
-@final
-class GuardedSession:
-    """One solver's session for one program, whose failures are statuses.
-
-    What the session raises, but for a refusal (:class:`CeoptError`) and Ctrl-C, is status ``error``, and so is what no
-    outcome can be read from. What its own point or a point in hand contradicts is no proof: see
-    :func:`ceopt.solvers.session.credible`.
-
-    Parameters
-    ----------
-    solver, compiled
-        Who solves what.
-    threads, random_state, options
-        Of the session.
-
-    Raises
-    ------
-    CeoptError
-        The session refuses the program or an option.
-    """
-
-    __slots__ = ("_compiled", "_failure", "_session", "_who")
-
-    def __init__(
-        self, solver: Solver, compiled: CompiledModel, *, threads: int, random_state: int, options: Mapping[str, Any]
-    ) -> None:
-        self._compiled = compiled
-        self._who = f"Solver {solver.name!r}"
-        self._session: Any = None
-        self._failure = ""
-        words = {"threads": threads, "random_state": random_state, "options": options}
-        try:
-            self._session = _opened(solver, compiled, words)
-        except (CeoptError, OutOfTimeError):
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a foreign library raises is its failure, not the caller's
-            self._failure = _words(self._who, error)
-
-    @property
-    def version(self) -> str:
-        """Version of the solver, as far as it says."""
-        try:
-            return str(self._session.version)
-        except Exception:  # noqa: BLE001 - as above
-            return ""
-
-    def solve(
-        self,
-        *,
-        time_limit_s: float | None = None,
-        relative_gap: float = 1e-6,
-        start: Start | None = None,
-        pool: int = 1,
-        on_incumbent: Callable[[float, float, Vector], None] | None = None,
-    ) -> Outcome:
-        """Solve the program as it is now; the arguments are those of a session.
-
-        Raises
-        ------
-        CeoptError
-            An argument makes no sense.
-        KeyboardInterrupt
-            As the session lets it through.
-        """
-        compiled = self._compiled
-        began = time.perf_counter()
-        begin = sparse_start(start, len(compiled.columns))
-        outcome = Outcome(status=Stop.ERROR, message=self._failure)
-        if self._session is not None:
-            outcome = self._told(
-                on_incumbent, time_limit_s=time_limit_s, relative_gap=relative_gap, start=start, pool=pool
-            )
-        outcome = credible(self._who, outcome, compiled, start=begin, relative_gap=relative_gap)
-        if outcome.run_time:
-            return outcome
-        return replace(outcome, run_time=time.perf_counter() - began)
-
-    def _told(self, on_incumbent: Callable[[float, float, Vector], None] | None, **asked: Any) -> Outcome:
-        """Return what the session says, as far as it can be read."""
-        caller = None
-        if on_incumbent is not None:
-            caller = _Caller(on_incumbent)
-        try:
-            return readable(self._who, self._session.solve(on_incumbent=caller, **asked), self._compiled)
-        except (CeoptError, OutOfTimeError):
-            raise
-        except Exception as error:
-            if caller is not None and error is caller.error:
-                raise
-            return Outcome(status=Stop.ERROR, message=_words(self._who, error))
+def leaves_open(bound: float, objective: float, compiled: CompiledModel, x: Vector, relative_gap: float) -> bool:
+    """Tell whether a bound is further from the objective of a point than the gap and a solver's tolerances explain."""
+    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    return compiled.sense * (objective - bound) > least
 
 
-def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:
-    """Return the solver's own session for a program, or one in other units where numbers are extreme."""
-    # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4, and to
-    # prove optima of squares beside integers that were .3 % to 90 % too dear: there a second run is held against it.
-    has_squares = compiled.problem_class is ProblemClass.MIQP
-    is_lost = solver.name == "scip" and (has_squares or is_far_from_zero(compiled))
-    if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
-        return WideSession(solver, compiled, words)
-    return solver.session(compiled.problem_class)(compiled, **words)
+def within_rounding(bound: float | None, objective: float, compiled: CompiledModel, x: Vector) -> float | None:
+    """Return the objective for a bound that is worse by rounding only; one that contradicts it stays, to be seen."""
+    if bound is None or compiled.sense * (bound - objective) <= 0 or contradicts(bound, objective, compiled, x):
+        return bound
+    return objective
 
 
-@final
-class _Caller:
-    """The caller's own function, whose exceptions are the caller's."""
+def missed(compiled: CompiledModel, x: Vector) -> float:
+    """Return the greatest violation of the program by ``x``, relative to the terms of its row, of at least 1."""
+    worst = compiled.violation(x)
+    if worst <= OVERRULING_VIOLATION or math.isinf(worst):
+        return worst
+    activity = compiled.A @ x
+    size = abs(compiled.A) @ np.abs(x)
+    rows = np.maximum(compiled.row_lb - activity, activity - compiled.row_ub) / np.maximum(size, 1.0)
+    columns = np.maximum(compiled.lb - x, x - compiled.ub) / np.maximum(np.abs(x), 1.0)
+    whole = x[compiled.integer]
+    steps = np.abs(whole - np.round(whole)) / np.maximum(np.abs(whole), 1.0)
+    share = max(float(part.max(initial=0.0)) for part in (rows, columns, steps))
+    for row in compiled.quadratics:
+        added_up = max(1.0, float((abs(row.a) @ np.abs(x))[0]))
+        share = max(share, row.violation(x) / added_up)
+    for cone in compiled.cones:
+        added_up = float(np.abs(cone.entries(x)).max(initial=1.0))
+        share = max(share, cone.violation(x) / added_up)
+    return share
 
-    __slots__ = ("error", "function")
 
-    def __init__(self, function: Callable[[float, float, Vector], None]) -> None:
-        self.function = function
-        self.error: BaseException | None = None
+# ---- the points in hand ----------------------------------------------------------------------------------------------
+def _best_known(outcome: Outcome, solved: Solved) -> Vector | None:
+    """Return the best point in hand that keeps the program exactly and is better than the one that came back."""
+    compiled = solved.compiled
+    points: list[Vector] = [x for _, _, x in outcome.incumbents]
+    started = _of_start(compiled, solved.start)
+    if started is not None:
+        points.append(started)
+    least = math.inf
+    if outcome.x is not None and outcome.status is not Stop.ERROR:
+        least = compiled.sense * compiled.evaluate(outcome.x)
+    losses = [compiled.sense * compiled.evaluate(x) for x in points]
+    for k in sorted(range(len(points)), key=losses.__getitem__):
+        if not losses[k] < least:
+            return None
+        if missed(compiled, points[k]) <= OVERRULING_VIOLATION:
+            return points[k]
+    return None
 
-    def __call__(self, seconds: float, objective: float, x: Vector) -> None:
-        try:
-            self.function(seconds, objective, x)
-        except BaseException as error:
-            self.error = error
-            raise
+
+def _of_start(compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
+    """Return a start as a point, where it holds every column that is not fixed."""
+    x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
+    x[list(start)] = list(start.values())
+    if np.isfinite(x).all():
+        return x
+    return None
 
 
-def _words(who: str, error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{who} failed ({type(error).__name__}{': ' * bool(said)}{said})."
+def _is_bounded(compiled: CompiledModel) -> bool:
+    """Whether the bounds of the columns bound the objective."""
+    ends = np.where(compiled.sense * compiled.c > 0, compiled.lb, compiled.ub)
+    return compiled.Q is None and bool(np.isfinite(ends[compiled.c != 0]).all())
+
+
+def _point(x: Any, compiled: CompiledModel) -> Vector | None:
+    try:
+        point = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    if point.shape == (len(compiled.columns),) and np.isfinite(point).all():
+        return point
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not math.isnan(value)
+
+
+def _size(compiled: CompiledModel, x: Vector, objective: float) -> float:
+    """Return the sum of the absolute terms of a linear objective, and of the objective itself."""
+    return abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x)) + abs(objective)
+
+
+def _unproved(outcome: Outcome, message: str) -> Outcome:
+    """Return an outcome that claims neither bound nor optimum, and says why."""
+    status = Stop.FEASIBLE if outcome.status is Stop.OPTIMAL else outcome.status
+    return _doubted(replace(outcome, status=status), message)
+
+
+def _doubted(outcome: Outcome, message: str) -> Outcome:
+    """Return an outcome that claims no bound, and says why."""
+    return replace(outcome, bound=None, doubted=True, message=f"{outcome.message} {message}".strip())
+
+
+def _failed(message: str) -> Outcome:
+    return Outcome(status=Stop.ERROR, message=message)

@@ -54,7 +54,7 @@ _SAYS: dict[int, tuple[str, str, str]] = {
 
 
 def file_path(who: str, path: Any, option: str = "path") -> Path:
-    """Return a path that an argument ``option`` gives, or refuse what is none."""
+    """Return the path that an argument ``option`` gives, or refuse anything else."""
     if not isinstance(path, str | os.PathLike):
         given = (
             f"{option} is {path!r}" if isinstance(path, int | float | bytes) else f"{option} is {type(path).__name__}"
@@ -147,7 +147,7 @@ class _Beside:
             os.fchmod(self.file.fileno(), self.mode)
 
     def move(self) -> None:
-        """Give the file its name, in place of what bore it."""
+        """Move the file to its place."""
         if not self.name.exists():
             number = self.file.fileno()  # src_dir_fd means nothing for a full path, but that the link is followed
             os.link(f"/proc/self/fd/{number}", self.name, src_dir_fd=number)
@@ -162,7 +162,7 @@ class _Beside:
 
 
 def _behind_links(path: Path) -> Path | None:
-    """Return the file to replace; None for what is written as it is: a pipe, a device, an open descriptor."""
+    """Return the file to replace; None for a pipe, a device or an open descriptor, which are written as they are."""
     for _ in range(40):
         folder = str(path.parent.resolve())
         if folder == "/dev" or folder.startswith("/proc/"):
@@ -183,7 +183,7 @@ def _behind_links(path: Path) -> Path | None:
 
 @contextmanager
 def named_failures(who: str, path: Path) -> Iterator[None]:
-    """Turn what the system says of a path that it does not write into a sentence."""
+    """Turn the system's error about a path into a sentence."""
     try:
         yield
     except UnwritableFileError:
@@ -210,8 +210,8 @@ def read_text(who: str, path: Path) -> str:
         then = "Save it as UTF-8."
         raise UnreadableFileError(who, needs, f"{source} is in another encoding ({error})", then) from error
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UnreadableFileError(who, needs, f"{source} cannot be read ({said})", "Check the path.") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UnreadableFileError(who, needs, f"{source} cannot be read ({reason})", "Check the path.") from error
 
 
 def json_document(who: str, text_or_path: Any) -> tuple[str, Any]:

@@ -38,9 +38,9 @@ from ceopt.oracle.model import broken_rules
 from ceopt.search.solve_program import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop
 from ceopt.solvers.registry import choose
-from ceopt.solvers.trust import GuardedSession
 from ceopt.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:

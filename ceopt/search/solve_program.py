@@ -27,10 +27,10 @@ from ceopt.formulations.targets import Labels
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.registry import choose
-from ceopt.solvers.trust import GuardedSession
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:

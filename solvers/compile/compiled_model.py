@@ -113,7 +113,7 @@ class CompiledModel:
     # -- shape ---------------------------------------------------------------------------------------------------------
     @property
     def problem_class(self) -> ProblemClass:
-        """What a solver must support."""
+        """The class of the program, which a solver must support."""
         kinds = {cone.cone for cone in self.cones}
         if not self._is_convex():
             if Cone.SEMIDEFINITE in kinds:
@@ -553,7 +553,7 @@ def _numbers_for(var: Any, members: list[Any], values: Any) -> list[float]:
 
 
 def _members(component: Any) -> list[Any]:
-    """Return the data of an indexed component, or a scalar one alone."""
+    """Return the members of a component: all of an indexed one, a scalar one itself."""
     if component.is_indexed():
         return list(component.values())
     return [component]

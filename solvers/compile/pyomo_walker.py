@@ -19,7 +19,7 @@ from ceopt.solvers.cones import Cone, ConeMargin
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.tolerances import CONSTANT_MISS
 
-__all__ = ["ConeEntries", "Objective", "Recorder", "Row", "Walker", "refuse_foreign_components"]
+__all__ = ["ConeEntries", "Recorder", "Row", "Walker", "refuse_foreign_components"]
 
 _NUMBERS = frozenset({int, float})
 _UNKNOWN_NODE = (KeyError, DeveloperError)  # what Pyomo's visitors raise for a node that they have no entry for

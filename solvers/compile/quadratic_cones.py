@@ -1,4 +1,4 @@
-r"""Second-order cones as quadratic rows over single columns, for solvers that know a cone by that shape.
+r"""Second-order cones as quadratic rows, for solvers that know a cone by that shape, and quadratics as cones.
 
 .. math::
     t \ge \lVert v \rVert \quad&\Longleftrightarrow\quad v^\top v - t^2 \le 0,\ t \ge 0 \\
@@ -48,7 +48,7 @@ def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
 
 
 class _Lowering:
-    """What the cones come to: columns behind those of the program, linear rows and quadratic rows."""
+    """Collects the columns, linear rows and quadratic rows that restate the cones."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled

@@ -1,6 +1,6 @@
 r"""Rows that are not linear, and columns without a Var: what a compiled model holds beside its matrix.
 
-Convexity of quadratics, block by block, and the second-order cone that a convex quadratic row is.
+A quadratic is looked at block by block; a convex row is a second-order cone:
 
 .. math::
     \tfrac12 x^\top Q x + a^\top x \le b,\ Q = F^\top F \quad&\Longleftrightarrow\quad
@@ -224,7 +224,7 @@ def is_convex(lower: Any, sense: int) -> bool:
 
 
 def blocks_of(full: Any) -> list[NDArray[np.intp]]:
-    """Return the columns of each connected block of a symmetric sparse matrix; columns without entries are in none."""
+    """Return the columns of each connected block of a symmetric sparse matrix; columns without entries are left out."""
     if not full.nnz:
         return []
     _, label = connected_components(full, directed=False)

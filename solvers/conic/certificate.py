@@ -32,7 +32,7 @@ from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.problem import Certificate, Vector
 from ceopt.solvers.tolerances import FEASIBLE_RESIDUAL, LEAST_CONIC_GAP, RAY_MISS, RAY_NOISE
 
-__all__ = ["Proof", "is_dual_ray", "is_primal_ray", "outside", "prove", "scalings"]
+__all__ = ["Proof", "is_dual_ray", "is_primal_ray", "prove", "scalings"]
 
 # ==== The certificate of a primal and a dual point of a conic program, recomputed from its numbers alone ==============
 
@@ -86,7 +86,7 @@ class Proof:
 
 
 def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
-    """Return what primal ``x``, ``s`` and dual ``z`` prove; None if they are not numbers.
+    """Return the proof that primal ``x``, ``s`` and dual ``z`` give; None if they are not finite.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
     columns = np.maximum(_COSTLESS * cost, np.abs(curved) + np.abs(form.q) + size.T @ np.abs(z))
     starts = _starts(form)
     far = np.maximum(np.abs(x), _reach(form, x, dual))
-    worth = abs(objective - bound) + float(np.abs(_sums(z * primal, starts)).sum()) + float(far @ np.abs(dual))
+    doubt = abs(objective - bound) + float(np.abs(_sums(z * primal, starts)).sum()) + float(far @ np.abs(dual))
     misses = [
         np.abs(primal) / rows,
         outside(form, s) / _greatest(rows, starts),
@@ -121,7 +121,7 @@ def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
         complementarity=float(np.abs(_sums(s * z, starts)).sum()) / unit,
         gap=abs(objective - bound) / unit,
     )
-    return Proof(certificate=certificate, objective=objective, bound=bound, doubt=worth / unit, unit=unit)
+    return Proof(certificate=certificate, objective=objective, bound=bound, doubt=doubt / unit, unit=unit)
 
 
 def is_dual_ray(form: ConicForm, z: Vector) -> bool:
@@ -180,15 +180,15 @@ def outside(form: ConicForm, values: Vector, *, dual: bool = False) -> Vector:
     zero = values[: form.zero]
     rest = values[form.zero : form.linear]
     parts = [np.zeros(form.zero) if dual else np.abs(zero), np.maximum(0.0, -rest)]
-    found = np.empty(len(form.cones))
+    distances = np.empty(len(form.cones))
     for k, (cone, rows) in enumerate(form.slices()):
         entries = values[rows]
         if cone is Cone.SEMIDEFINITE:
             entries = entries / form.scale[rows]
         elif cone is Cone.EXPONENTIAL and dual:  # (u, v, w) is dual exactly if (u - v, -u, w) is in the cone itself
             entries = np.array([entries[0] - entries[1], -entries[0], entries[2]])
-        found[k] = distance(cone, entries)
-    return np.concatenate([*parts, found])
+        distances[k] = distance(cone, entries)
+    return np.concatenate([*parts, distances])
 
 
 def cost_unit(form: ConicForm) -> float:
@@ -256,7 +256,7 @@ class Scaled:
     rows: Vector
     cost: float
 
-    def back(self, x: Vector, s: Vector, z: Vector) -> tuple[Vector, Vector, Vector]:
+    def unscaled(self, x: Vector, s: Vector, z: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the points in the units of the form that was scaled."""
         return x * self.columns, s / self.rows, z * self.rows / self.cost
 
@@ -296,7 +296,7 @@ def _with_costs(form: ConicForm, times: float) -> ConicForm:
 
 
 def _units(greatest: Vector) -> Vector:
-    """Return what brings each to 1, or 1 where it is near enough."""
+    """Return the power of two that brings each size near 1; 1 where it is near enough."""
     far = (greatest > _NEAR) | (greatest < 1.0 / _NEAR)
     return np.where(far, 2.0 ** np.round(-np.log2(greatest)), 1.0)
 

@@ -14,16 +14,16 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import UnknownNameError
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop
-from ceopt.solvers.session import SolveRun
+from ceopt.solvers.session import SolveRun, split_words
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
-__all__ = ["STOP", "ClarabelSession"]
+__all__ = ["ClarabelSession"]
 
 STOP: dict[str, Stop] = {
     "Unsolved": Stop.ERROR,
@@ -129,7 +129,7 @@ class ClarabelSession(AbstractConicSession):
             solution = solver.solve()
             name = str(solution.status)
             x, s, z = (np.array(part, dtype=np.float64) for part in (solution.x, solution.s, solution.z))
-            return Answer(status=STOP.get(name, Stop.ERROR), words=_words(name), x=x, s=s, z=z)
+            return Answer(status=STOP.get(name, Stop.ERROR), words=split_words(name), x=x, s=s, z=z)
 
         with switch.listening():
             if form.b.size < _QUICK or math.isinf(search.deadline):
@@ -153,28 +153,21 @@ class ClarabelSession(AbstractConicSession):
     def _check_options(self) -> None:
         settings = self._library.DefaultSettings()
         known = [name for name in dir(settings) if not name.startswith("_") and name != "default"]
-        for name, value in self._options.items():
-            refuse_argument(self.who, name, value, _ARGUMENTS)
+        one = sp.csc_array([[1.0]])
+
+        def described(name: str) -> Option:
             if name not in known:
                 raise UnknownNameError.among(self.who, "option", name, known)
-            self._options[name] = value.item() if isinstance(value, np.generic) else value
-            self._try(settings, name, self._options[name])
+            default = getattr(settings, name)
+            return Option(takes=f"a value that option {name!r} takes", then=f"Its default is {default!r}.")
 
-    def _try(self, settings: Any, name: str, value: Any) -> None:
-        before = getattr(settings, name)
-        try:
+        def put(name: str, value: Any) -> None:
             if isinstance(value, int | float) and not value >= 0:
-                raise ValueError  # noqa: TRY301 - Clarabel would take it and fail later
+                raise ValueError(name)  # Clarabel would take it and fail later
             setattr(settings, name, value)
-            one = sp.csc_array([[1.0]])
             self._library.DefaultSolver(one, np.ones(1), one, np.ones(1), [self._library.ZeroConeT(1)], settings)
-        except Exception as error:
-            raise InvalidValueError(
-                self.who,
-                f"a value that option {name!r} takes",
-                f"{name} is {value!r}",
-                f"Its default is {before!r}.",
-            ) from error
+
+        self._options = apply_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=put)
 
 
 def _set_up_s(form: ConicForm) -> float:
@@ -184,7 +177,7 @@ def _set_up_s(form: ConicForm) -> float:
 
 
 def _beside(work: Callable[[], Answer], seconds: float) -> Answer:
-    """Return what some work gives, done in a thread; it is left to end by itself where it takes longer.
+    """Return the answer of some work in a thread; work that takes longer is left to end by itself.
 
     Clarabel looks at the clock once a step, and steps of large cones take seconds.
 
@@ -197,8 +190,3 @@ def _beside(work: Callable[[], Answer], seconds: float) -> Answer:
     future = executor.submit(work)
     executor.shutdown(wait=False)
     return future.result(timeout=seconds)
-
-
-def _words(name: str) -> str:
-    """Return ``MaxTime`` as "max time"."""
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()

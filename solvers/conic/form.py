@@ -207,7 +207,7 @@ class ConicForm:
 
 @final
 class Lowering:
-    """What stays the same between the forms of one model, whose data may move.
+    """The parts that all forms of one model share while its data move.
 
     Parameters
     ----------
@@ -293,13 +293,13 @@ class Lowering:
         equal, other, sources, cones = self._checked
         slack = CONSTANT_MISS * np.maximum(1.0, np.abs(self._b))
         false = [*equal[np.abs(moved[equal]) > slack[equal]], *other[moved[other] < -slack[other]]]
-        found = [sources[k] for k in false] + [
+        broken = [sources[k] for k in false] + [
             cone.constraint
             for cone in cones
             if cone.violation(point) > CONSTANT_MISS * max(1.0, float(np.abs(cone.constant).max()))
         ]
-        if found:
-            return f"constraint {getattr(found[0], 'name', '')!r}"
+        if broken:
+            return f"constraint {getattr(broken[0], 'name', '')!r}"
         return ""
 
 
@@ -334,7 +334,7 @@ def _fixed(compiled: CompiledModel) -> NDArray[np.bool_]:
 
 
 def _structure(compiled: CompiledModel) -> tuple[Any, ...]:
-    """Return what a lowering rests on: the shape, the bounds of what is not data, and the signs of what is.
+    """Return the facts a lowering depends on: the shape, the bounds of the columns but data, the signs of the data.
 
     A quadratic row is a cone or not by the sign of its heads, ``x^2 <= s * t``.
     """

@@ -13,12 +13,13 @@ import scipy.sparse as sp
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
-from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnknownNameError
+from ceopt.solvers.errors import MissingLibraryError, UnknownNameError
+from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
-__all__ = ["STOP", "ScsSession"]
+__all__ = ["ScsSession"]
 
 STOP: dict[int, tuple[str, Stop]] = {
     -7: ("infeasible, inaccurately", Stop.INFEASIBLE),
@@ -38,6 +39,7 @@ _UNDECIDED = frozenset({-7, -6, 0, 2})  # a limit ended the slice
 _SLICE = 500  # iterations between two looks at the certificate, the clock and the switch
 _MOST = 100_000
 _DEFAULTS = {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE, "eps_infeas": SCS_INFEASIBLE, "verbose": False}
+_ARGUMENTS = {"time_limit_secs": "time_limit_s"}
 _FILES = frozenset({"log_csv_filename", "write_data_filename"})
 _KNOWN = sorted(
     {"acceleration_interval", "acceleration_lookback", "adaptive_scale", "alpha", "eps_abs", "eps_infeas", "eps_rel"}
@@ -125,7 +127,7 @@ class ScsSession(AbstractConicSession):
         b = form.b[order]
         if not b.size:  # SCS wants a row
             A, b, cone["l"] = sp.csc_array((1, form.q.size)), np.ones(1), 1
-        data = {"A": _plain(A), "b": b, "c": form.q} | ({"P": _plain(form.P)} if form.P.nnz else {})
+        data = {"A": sp.csc_matrix(A), "b": b, "c": form.q} | ({"P": sp.csc_matrix(form.P)} if form.P.nnz else {})
         single = {}
         if self._threads == 1 and hasattr(self._library, "LinearSolver"):
             single = {"linear_solver": "qdldl"}
@@ -134,39 +136,21 @@ class ScsSession(AbstractConicSession):
         return self._library.SCS(data, cone, **settings)
 
     def _check_options(self) -> None:
-        for name, value in self._options.items():
-            if name == "time_limit_secs":
-                raise InvalidValueError(
-                    self.who,
-                    f"option {name!r} as an argument",
-                    f"it is in options with {value!r}",
-                    "Use time_limit_s= instead.",
-                )
-            plain = value
-            if isinstance(value, np.generic):
-                plain = value.item()
-            self._options[name] = plain
-            try:
-                self._try(name, plain)
-            except Exception as error:
-                if (
-                    isinstance(error, TypeError) and name not in _KNOWN
-                ):  # how it says so, Python words in each version anew
-                    raise UnknownNameError.among(self.who, "option", name, _KNOWN) from error
-                raise InvalidValueError(
-                    self.who,
-                    f"a value that option {name!r} takes",
-                    f"{name} is {value!r}",
-                    "See the settings of SCS.",
-                ) from error
+        def described(name: str) -> Option:
+            return Option(takes=f"a value that option {name!r} takes", then="See the settings of SCS.")
+
+        self._options = apply_options(self.who, self._options, arguments=_ARGUMENTS, describe=described, put=self._try)
 
     def _try(self, name: str, value: Any) -> None:
         """Let SCS itself refuse an option, with a program of one row; files that it would write are only looked at."""
         if name in _FILES and isinstance(value, str):
             return
         one = sp.csc_matrix([[1.0]])
-        self._library.SCS({"A": one, "b": np.ones(1), "c": np.ones(1)}, {"z": 1}, **{"verbose": False, name: value})
-
-
-def _plain(matrix: sp.csc_array) -> sp.csc_matrix:
-    return sp.csc_matrix(matrix)
+        program = {"A": one, "b": np.ones(1), "c": np.ones(1)}
+        try:
+            self._library.SCS(program, {"z": 1}, **{"verbose": False, name: value})
+        except TypeError as error:
+            if name in _KNOWN:
+                raise
+            # Python words in each version anew that a function has no such argument.
+            raise UnknownNameError.among(self.who, "option", name, _KNOWN) from error

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove, scalings
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.problem import Stop, Vector
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
+from ceopt.solvers.trust import PROVED_EMPTY
 
 __all__ = ["AbstractConicSession", "Answer"]
 
@@ -28,7 +29,7 @@ _SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a conic solver came to.
+    """One answer of a conic solver.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class AbstractConicSession(AbstractSession):
 
     @abstractmethod
     def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
-        """Solve a form that has columns. Each further answer is asked for while the ones before prove nothing."""
+        """Solve a form that has columns; a further answer is asked for as long as those before are no proof."""
 
     def _run(self, search: SolveRun) -> RunResult:
         form = self._lowering.form(self._compiled)
@@ -90,25 +91,25 @@ class AbstractConicSession(AbstractSession):
             return RunResult(status=Stop.OPTIMAL, x=form.point, bound=form.sense * form.c0)
         if search.switch.poll():
             return RunResult(status=Stop.INTERRUPTED, message=f"{self.who} stopped before it began.")
-        found = self._found(form, search)
-        if found.status is not Stop.UNBOUNDED:
-            return found
+        result = self._found(form, search)
+        if result.status is not Stop.UNBOUNDED:
+            return result
         there_is = self._found(replace(form, q=np.zeros(form.q.size), P=sp.csc_array(form.P.shape), c0=0.0), search)
         if there_is.x is not None and there_is.status is not Stop.INTERRUPTED:
-            return found
+            return result
         return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
 
     def _found(self, form: ConicForm, search: SolveRun) -> RunResult:
-        """Return what the first answer that proves something proves, or else the most that is held."""
+        """Return the result of the first answer with a proof; without one, of the least doubtful answer."""
         held = None
         held_proof = None
         least = math.inf
         for answer in self._attempts(form, search):
             proof = prove(form, answer.x, answer.s, answer.z)
-            found = self._judged(form, answer, proof, search.relative_gap)
-            if found.status in _PROVED:
-                return found
-            doubt = math.inf if proof is None or found.x is None else proof.doubt
+            result = self._judged(form, answer, proof, search.relative_gap)
+            if result.status in _PROVED:
+                return result
+            doubt = math.inf if proof is None or result.x is None else proof.doubt
             if held is None or doubt <= least:
                 held = answer
                 held_proof = proof
@@ -127,7 +128,7 @@ class AbstractConicSession(AbstractSession):
     def _attempts(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         for better in scalings(form):
             for answer in self._answers(better.form, search):
-                x, s, z = better.back(answer.x, answer.s, answer.z)
+                x, s, z = better.unscaled(answer.x, answer.s, answer.z)
                 yield replace(answer, x=x, s=s, z=z)
 
     def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> RunResult:

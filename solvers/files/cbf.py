@@ -32,7 +32,7 @@ from ceopt.solvers.compile.names import FileNames
 from ceopt.solvers.compile.rows_and_cones import ConeRows
 from ceopt.solvers.cones import Cone, side_of, triangle
 from ceopt.solvers.errors import UnreadableFileError
-from ceopt.solvers.files.model_builder import add, add_column, add_cone, add_row, affine
+from ceopt.solvers.files.model_builder import add_column, add_cone, add_objective, add_row, affine
 from ceopt.solvers.problem import Vector
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ _MOST_ENTRIES = 4_000_000
 @final
 @dataclass(slots=True)
 class CbfFile:
-    """What the sections hold; lists of coordinates end with the value."""
+    """The sections as numbers; lists of coordinates end with the value."""
 
     sense: str = "MIN"
     columns: list[tuple[str, int]] = field(default_factory=list)
@@ -482,9 +482,7 @@ class _Builder:
         self._rows = self._expressions()
         self._bounds: list[_Sides] = []
         for code, size in file.columns:
-            low = 0.0 if code in {"L+", "L="} else -math.inf
-            high = 0.0 if code in {"L-", "L="} else math.inf
-            self._bounds += [(low, high)] * size
+            self._bounds += [_limits(code, 0.0)] * size
         stated = self._linear_rows()
         whole = set(file.integers)
         self._columns = [
@@ -525,22 +523,20 @@ class _Builder:
                 continue
             for r in rows:
                 row = self._rows[r]
-                side = -row.constant or 0.0
-                low = side if code in {"L=", "L+"} else -math.inf
-                high = side if code in {"L=", "L-"} else math.inf
+                limits = _limits(code, -row.constant or 0.0)
                 terms = self._terms[r]
                 name = self._name("CON", r, "row")
                 if r in names["BOUND"] and len(terms) == 1 and terms[0][1] == 1.0:
                     k = terms[0][0]
-                    self._bounds[k] = _intersection(self._bounds[k], (low, high))
+                    self._bounds[k] = _intersection(self._bounds[k], limits)
                     continue
                 first, place = merged.get(name, (-1, -1))
                 if r in names["CON"] and first >= 0 and terms == self._terms[first]:
                     _, body, sides = stated[place]
-                    stated[place] = (name, body, _intersection(sides, (low, high)))
+                    stated[place] = (name, body, _intersection(sides, limits))
                     continue
                 merged[name] = (r, len(stated))
-                stated.append((name, row, (low, high)))
+                stated.append((name, row, limits))
         return stated
 
     def _matrix(self, k: int, side: int) -> dict[tuple[int, int], Any]:
@@ -605,9 +601,19 @@ class _Builder:
             cost.columns.append(self._columns[int(k)])
         for k, i, j, value in self._file.coordinates["OBJFCOORD"]:
             self._put_product(cost, int(k), int(i), int(j), value)
-        sense = pyo.minimize if self._file.sense == "MIN" else pyo.maximize
-        name = self._file.names["OBJ"].get(0, "objective")
-        add(self.model, name, pyo.Objective(expr=cost.expression, sense=sense))
+        name = self._file.names["OBJ"].get(0, "")
+        add_objective(self.model, name, cost.expression, minimise=self._file.sense == "MIN")
+
+
+def _limits(code: str, side: float) -> _Sides:
+    """Return the lower and upper side that a domain of the format stands for."""
+    lower = -math.inf
+    upper = math.inf
+    if code in {"L=", "L+"}:
+        lower = side
+    if code in {"L=", "L-"}:
+        upper = side
+    return lower, upper
 
 
 def _intersection(one: _Sides, other: _Sides) -> _Sides:

@@ -1,21 +1,17 @@
-"""Parts of a file that HiGHS reads otherwise than its format says: found in the text, and refused.
+"""What HiGHS does not read as the format says: refused, or taken out of the text before HiGHS reads it; and PTF files.
 
-In an LP file, a number that stands alone on the left of a row, ``x + 3 <= 4``, or before brackets, ``2 [ x^2 ]``: HiGHS
-drops it. A column that stands twice in the objective, of which it keeps one; a binary column with bounds beyond 0 and
-1. In an MPS file, an entry that stands twice, of which it keeps the first, and the right side of a free row that is not
-the objective, which it takes for the objective's.
+Refused in an LP file: a number that stands alone on the left of a row, ``x + 3 <= 4``, or before brackets, ``2 [ x^2
+]``: HiGHS drops it. A column that stands twice in the objective, of which it keeps one; a binary column with bounds
+beyond 0 and 1. Refused in an MPS file: an entry that stands twice, of which it keeps the first, and the right side of a
+free row that is not the objective, which it takes for the objective's.
 
-Coefficients of an LP, MPS or PTF file that are not finite, refused by line.
+Refused in both, by line: coefficients that are not finite. HiGHS takes a cost of nan or infinity as it stands and drops
+such a term of a row or of a product, so that the program is another one; the text is looked through before it is
+parsed. Infinity stays legal as a bound and as the side of a row, nan nowhere.
 
-HiGHS takes a cost of nan or infinity as it stands and drops such a term of a row or of a product, so that the program
-is another one; the text is looked through before it is parsed. Infinity stays legal as a bound and as the side of a
-row, nan nowhere.
-
-Quadratic rows of LP and MPS files, taken out of the text: HiGHS reads the rest, and refuses a file that has them.
-
-In LP a row's products stand in brackets, ``3 y + [ x^2 - 2 x * y ] <= 4``. Each pair of brackets is replaced by a
-column that is not in the file; where HiGHS reports that column, the products belong. In MPS they are sections
-``QCMATRIX row`` of their own, which are left out.
+Taken out: quadratic rows, as HiGHS refuses a file that has them. In LP a row's products stand in brackets, ``3 y + [
+x^2 - 2 x * y ] <= 4``. Each pair of brackets is replaced by a column that is not in the file; where HiGHS reports that
+column, the products belong. In MPS they are sections ``QCMATRIX row`` of their own, which are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ import scipy.sparse as sp
 
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
-from ceopt.solvers.files.model_builder import add, add_column, add_cone, add_row, affine
+from ceopt.solvers.files.model_builder import add_column, add_cone, add_objective, add_row, affine, costs
 from ceopt.solvers.mosek import layout, name_of, require_library
 
 __all__ = ["QuadraticRows", "model_of_ptf", "refuse_misread", "refuse_odd_numbers", "take_quadratic_rows"]
@@ -104,7 +100,7 @@ def odd_number_of_ptf(text: str) -> tuple[int, str] | None:
 
 
 def _odd(word: str) -> str:
-    """Return "nan" or "inf" where a word begins as such a number, else nothing."""
+    """Return "nan" or "inf" where a word begins as such a number, else an empty text."""
     if match := _WORD.match(word):
         if match["nan"]:
             return "nan"
@@ -152,7 +148,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _is_side(tokens: list[_Token], k: int) -> bool:
-    """Whether the number ``tokens[k]`` stands alone on its side of a relation."""
+    """Whether the number ``tokens[k]`` is a whole side of a relation."""
     before = k - 1
     while before >= 0 and tokens[before].text in {"+", "-"}:
         before -= 1
@@ -329,7 +325,7 @@ def _refuse_repeated_entries(text: str, path: str) -> None:
                     raise _refused(path, needs, line, "Leave it out: that row is free.")
 
 
-def _refused(path: str, needs: str, has: str, then: str) -> UnreadableFileError:
+def _refused(path: str, needs: str, has: str, then: str = "Restate that row.") -> UnreadableFileError:
     return UnreadableFileError("read", needs, f"{path!r} has {' '.join(has.split())[:60]!r}", then)
 
 
@@ -363,11 +359,11 @@ def model_of_ptf(text: str, path: str) -> Any:
         try:
             task.readdata(str(copy))
         except library.Error as error:
-            said = " ".join((error.msg or name_of(error.errno)).split()).rstrip(".").replace(str(copy), path)
+            answer = " ".join((error.msg or name_of(error.errno)).split()).rstrip(".").replace(str(copy), path)
             if odd := odd_number_of_ptf(text):
-                but = f"line {odd[0]} of {path!r} has {odd[1][:60]!r} (MOSEK says: {said})"
+                but = f"line {odd[0]} of {path!r} has {odd[1][:60]!r} (MOSEK says: {answer})"
                 raise UnreadableFileError("read", "finite coefficients", but, "Check the file.") from error
-            raise UnreadableFileError("read", "a PTF file", f"MOSEK says of {path!r}: {said}", "Check it.") from error
+            raise UnreadableFileError("read", "a PTF file", f"MOSEK says of {path!r}: {answer}", "Check it.") from error
         if not task.getnumvar() and "\nObjective" not in text:  # MOSEK takes an empty file for an empty program
             raise UnreadableFileError(
                 "read", "a PTF file with variables or an objective", f"{path!r} has none", "Check it."
@@ -397,10 +393,8 @@ def _model(task: Any, library: Any, path: str) -> Any:
         bounds = _sides(library, *task.getconbound(r))
         add_row(model, task.getconname(r) or f"row_{r}", list(values), [columns[k] for k in at], bounds)
     _add_cones(model, task, columns, path)
-    cost = [(float(value), columns[k]) for k, value in enumerate(task.getc()) if value]
-    expression = affine(task.getcfix(), [value for value, _ in cost], [column for _, column in cost])
-    sense = pyo.minimize if task.getobjsense() == library.objsense.minimize else pyo.maximize
-    add(model, task.getobjname() or "objective", pyo.Objective(expr=expression, sense=sense))
+    minimise = task.getobjsense() == library.objsense.minimize
+    add_objective(model, task.getobjname(), costs(task.getcfix(), task.getc(), columns), minimise=minimise)
     return model
 
 
@@ -420,9 +414,9 @@ def _add_cones(model: Any, task: Any, columns: list[Any], path: str) -> None:
         matrix = whole[part]
         if domain in _CONES:
             order, scale = layout(_CONES[domain], size)
-            back = np.argsort(order)
-            constant = (constant / scale)[back]
-            matrix = sp.csr_array(sp.diags_array(1.0 / scale) @ matrix)[back]
+            own_order = np.argsort(order)
+            constant = (constant / scale)[own_order]
+            matrix = sp.csr_array(sp.diags_array(1.0 / scale) @ matrix)[own_order]
             add_cone(model, name, _CONES[domain], _expressions(constant, matrix, columns))
         elif domain in _PTF_SIDES:
             for r, expression in enumerate(_expressions(constant, matrix, columns)):
@@ -457,7 +451,7 @@ _TOKEN = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([^\s\d.+\-*^\[\]:<
 @final
 @dataclass(frozen=True, slots=True)
 class QuadraticRows:
-    """A file's text without its quadratic rows, and what they are.
+    """A file's text without its quadratic rows, and those rows.
 
     Parameters
     ----------
@@ -506,7 +500,7 @@ def _of_lp(text: str, path: str) -> QuadraticRows:
 
     def replaced(brackets: re.Match[str]) -> str:
         if brackets[2]:
-            raise _quadratic_refused(path, "no division behind the brackets of a row", brackets[0])
+            raise _refused(path, "no division behind the brackets of a row", brackets[0])
         name = f"{mark}{len(by_column)}"
         by_column[name] = _terms(brackets[1], path)
         return f"1 {name}"
@@ -521,7 +515,7 @@ def _of_lp(text: str, path: str) -> QuadraticRows:
 def _terms(inside: str, path: str) -> list[_Term]:
     """Return the terms between two brackets."""
     if _TOKEN.sub("", inside).strip():
-        raise _quadratic_refused(path, "products of columns between the brackets of a row", inside)
+        raise _refused(path, "products of columns between the brackets of a row", inside)
     tokens = [(match.lastindex, match[0]) for match in _TOKEN.finditer(inside)]
     terms: list[_Term] = []
     while tokens:
@@ -537,7 +531,9 @@ def _terms(inside: str, path: str) -> list[_Term]:
         elif kinds == "232" and words[1] == "*":
             terms.append((coefficient, words[0], words[2]))
         else:
-            raise _quadratic_refused(path, "terms such as 2 x^2 and 3 x * y between the brackets of a row", inside)
+            raise _refused(
+                path, "terms such as 2 x^2 and 3 x * y between the brackets of a row", inside, "Restate that row."
+            )
         del tokens[:3]
     return terms
 
@@ -552,7 +548,7 @@ def _of_mps(text: str, path: str) -> QuadraticRows:
         words = line.split()
         if words and not line[0].isspace() and not line.startswith("*"):
             if words[0].upper() == "QCMATRIX" and len(words) != 2:
-                raise _quadratic_refused(path, "the name of a row behind QCMATRIX", line)
+                raise _refused(path, "the name of a row behind QCMATRIX", line)
             row = None
             if words[0].upper() == "QCMATRIX":
                 row = words[1]
@@ -565,12 +561,9 @@ def _of_mps(text: str, path: str) -> QuadraticRows:
                 first, second, value = words
                 by_row[row].append((float(value), first, second))
             except ValueError as error:
-                raise _quadratic_refused(path, "two columns and a number in each line of QCMATRIX", line) from error
+                raise _refused(
+                    path, "two columns and a number in each line of QCMATRIX", line, "Restate that row."
+                ) from error
     if by_row:
         return QuadraticRows("\n".join(kept) + "\n", {}, dict(by_row))
     return QuadraticRows()
-
-
-def _quadratic_refused(path: str, needs: str, given: str) -> UnreadableFileError:
-    shown = " ".join(given.split())[:60]
-    return UnreadableFileError("read", needs, f"{path!r} has {shown!r}", "Restate that row.")

@@ -12,7 +12,7 @@ from pyomo.core.expr import LinearExpression
 from ceopt.solvers import cones
 from ceopt.solvers.cones import Cone, side_of, triangle
 
-__all__ = ["add", "add_column", "add_cone", "add_row", "affine"]
+__all__ = ["add", "add_column", "add_cone", "add_objective", "add_row", "affine", "costs"]
 
 _INFINITE = 1e20
 
@@ -73,6 +73,18 @@ def add_row(
     if low == high:
         relation = body == low
     add(model, name, pyo.Constraint(expr=relation))
+
+
+def add_objective(model: Any, name: str, expression: Any, *, minimise: bool) -> None:
+    """Add an objective; ``objective`` where the file has no name for it."""
+    sense = pyo.minimize if minimise else pyo.maximize
+    add(model, name or "objective", pyo.Objective(expr=expression, sense=sense))
+
+
+def costs(constant: float, values: Sequence[float], columns: Sequence[Any]) -> Any:
+    """Return ``constant + sum of values * columns`` over the columns that cost something."""
+    used = [k for k, value in enumerate(values) if value]
+    return affine(float(constant), [float(values[k]) for k in used], [columns[k] for k in used])
 
 
 def add_cone(model: Any, name: str, cone: Cone, entries: Sequence[Any]) -> None:

@@ -1,4 +1,9 @@
-"""A solution that was found elsewhere, by the names of a written file, as values of the model's Vars."""
+"""A file of a program as a ConcreteModel, and a solution that another program found for one.
+
+LP and MPS files are parsed by HiGHS, once what it reads otherwise than the format says is refused and the quadratic
+rows are taken out (:mod:`ceopt.solvers.files.misread`); CBF files by :mod:`ceopt.solvers.files.cbf`, PTF files by
+MOSEK.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.files.cbf import model_of_cbf
 from ceopt.solvers.files.misread import QuadraticRows, refuse_misread, refuse_odd_numbers, take_quadratic_rows
-from ceopt.solvers.files.model_builder import add, add_column, add_row, affine
+from ceopt.solvers.files.model_builder import add_column, add_objective, add_row, costs
 from ceopt.solvers.files.write import CONSTANT, column_names
 from ceopt.solvers.highs import silent_highs
 from ceopt.solvers.tolerances import LOADED_WHOLE
@@ -99,7 +104,7 @@ def load(model: Any, values: Mapping[str, float]) -> None:
 
 
 def _names(model: Any, compiled: CompiledModel, values: Mapping[str, float]) -> dict[str, int | None]:
-    """Return column by name in the file, None for what only the file has; of the first kind of file that fits."""
+    """Return the column of each name in the first kind of file that fits; None for columns of the file's own."""
     known: dict[str, int | None] = {}
     refused: CeoptError | None = None
     for suffix in (".lp", ".cbf"):
@@ -224,12 +229,11 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
         bounds = float(low), float(high)
         columns.append(add_column(model, name, bounds, integer=whole == "kInteger") if own else name)
     _add_rows(model, lp, columns, taken, str(path))
-    cost = [(float(value), columns[k]) for k, value in enumerate(lp.col_cost_) if value]
-    expression = affine(float(lp.offset_), [value for value, _ in cost], [column for _, column in cost])
+    expression = costs(lp.offset_, list(lp.col_cost_), columns)
     for i, j, value in hessian:
         expression += (0.5 if i == j else 1.0) * value * columns[i] * columns[j]
-    sense = pyo.maximize if str(lp.sense_).endswith("kMaximize") else pyo.minimize
-    add(model, str(getattr(lp, "objective_name_", "")) or "objective", pyo.Objective(expr=expression, sense=sense))
+    minimise = not str(lp.sense_).endswith("kMaximize")
+    add_objective(model, str(getattr(lp, "objective_name_", "")), expression, minimise=minimise)
     return model
 
 
@@ -270,7 +274,7 @@ def _known(by_name: dict[str, Any], name: str, kind: str, path: str) -> Any:
 
 
 def _parse(text: str, suffix: str, path: Path) -> tuple[Any, list[tuple[int, int, float]]]:
-    """Return what HiGHS reads from the file, or from the text where there is one."""
+    """Return the program that HiGHS reads from the file, or from the text where there is one."""
     import highspy
 
     highs = silent_highs()

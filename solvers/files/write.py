@@ -1,4 +1,6 @@
-r"""Second-order cones as quadratic rows, for files that know no cones: an exact restatement.
+r"""A model as an LP, MPS, CBF or PTF file, with names that a person can read and a table of what each name means.
+
+LP and MPS files know no cones. A second-order cone is restated in them, exactly, as a quadratic row:
 
 .. math::
     t \ge \lVert v \rVert \iff v^\top v - t^2 \le 0,\ t \ge 0 \qquad
@@ -91,7 +93,7 @@ class _Restating:
 
     def __init__(self, block: Any) -> None:
         self._block = block
-        self._homes: dict[tuple[int, str], Any] = {}
+        self._components: dict[tuple[int, str], Any] = {}
         self.origin: dict[int, Any] = {}
 
     def add(self, con: Any, margin: Any) -> None:
@@ -105,25 +107,25 @@ class _Restating:
             if not (k == 0 and all(numbers)) and _stands(entry, is_number=numbers[k], is_head=is_head):
                 entries[k] = pyo.value(entry) if numbers[k] else entry
                 continue
-            column = self._home(con, "_entry", pyo.Var)[_index(con, k)]
+            column = self._component_for(con, "_entry", pyo.Var)[_index(con, k)]
             if is_head:
                 column.setlb(0.0)
-            row = self._home(con, "_entry_is", pyo.Constraint)
+            row = self._component_for(con, "_entry_is", pyo.Constraint)
             row[_index(con, k)] = column == entry
             self._trace(con, column, row[_index(con, k)])
             entries[k] = column
         tail = entries[n_heads:]
         if tail:
             product = entries[0] * entries[0] if n_heads == 1 else 2.0 * entries[0] * entries[1]
-            row = self._home(con, "", pyo.Constraint)
+            row = self._component_for(con, "", pyo.Constraint)
             row[_index(con)] = pyo.quicksum(entry * entry for entry in tail) - product <= 0
             self._trace(con, row[_index(con)])
 
-    def _home(self, con: Any, ending: str, kind: Any) -> Any:
-        """Return the component for what one constraint's members add."""
+    def _component_for(self, con: Any, ending: str, kind: Any) -> Any:
+        """Return the component on the block to which one constraint's members add."""
         parent = con.parent_component()
         key = (id(parent), ending)
-        if key not in self._homes:
+        if key not in self._components:
             name = parent.local_name.strip("'") + ending
             if not ending and not parent.is_indexed():
                 component = kind([None])
@@ -131,8 +133,8 @@ class _Restating:
                 component = kind(pyo.Any, dense=False)
             else:
                 component = kind(pyo.Any)
-            self._homes[key] = add(self._block, name, component)
-        return self._homes[key]
+            self._components[key] = add(self._block, name, component)
+        return self._components[key]
 
     def _trace(self, con: Any, *members: Any) -> None:
         self.origin.update((id(member), con) for member in members)
@@ -230,7 +232,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
 
 # -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------
 def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
-    """Return the text of an LP or MPS file, and what its names mean."""
+    """Return the text of an LP or MPS file, and the meaning of its names."""
     with _objective_of(model) as objective, cones_as_quadratic_rows(model, suffix) as origin:
         components = list(_components(model))
         labels = label_components(components)
@@ -288,7 +290,7 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
 
 
 def _with_all_columns(text: str) -> str:
-    """Add the columns that stand in products alone: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
+    """Add the columns that stand only in products: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
     lines = text.splitlines()
     sections = {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
     heading = ""
@@ -311,7 +313,7 @@ _WRITERS: dict[str, Callable[[Any, Callable[[Any], str]], str]] = {".lp": _write
 
 @contextmanager
 def _objective_of(model: Any) -> Iterator[Any]:
-    """Yield the active objective; for the time of writing, a constant one where the model has none."""
+    """Yield the active objective; for a model without one, a constant objective while it is written."""
     objective = next(model.component_data_objects(pyo.Objective, active=True), None)
     if objective is not None:
         yield objective
@@ -324,7 +326,7 @@ def _objective_of(model: Any) -> Iterator[Any]:
 
 
 def _components(model: Any) -> Iterator[Any]:
-    """Yield what may get a name: every Var, and every active Constraint and Objective."""
+    """Yield the components that get a name: every Var, and every active Constraint and Objective."""
     yield from model.component_data_objects(pyo.Var, descend_into=True)
     yield from model.component_data_objects(pyo.Constraint, active=True)
     yield from model.component_data_objects(pyo.Objective, active=True)
@@ -332,7 +334,7 @@ def _components(model: Any) -> Iterator[Any]:
 
 # -- CBF and PTF: the compiled arrays ----------------------------------------------------------------------------------
 def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
-    """Return the text of a CBF or PTF file, and what its names mean."""
+    """Return the text of a CBF or PTF file, and the meaning of its names."""
     compiled = compile_model(model)
     objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
     bent = [row.constraint for row in compiled.quadratics if cone_of(row, compiled.lb) is None]
@@ -351,9 +353,9 @@ def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
     labels = [*names.columns, *names.rows, *names.cones, names.objective]
     origins = {}
     for label, member in zip(labels, members, strict=True):
-        home = member if hasattr(member, "parent_component") else objective
-        if home is not None:
-            origins[label] = _origin(home)
+        owner = member if hasattr(member, "parent_component") else objective
+        if owner is not None:
+            origins[label] = _origin(owner)
     return text, origins
 
 
@@ -368,7 +370,7 @@ _CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": 
 
 # -- the names of columns, without a file ------------------------------------------------------------------------------
 def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, int | None]:
-    """Return the names of a file's columns: name -> column of the compiled model, None for what is not the model's own.
+    """Return the names of a file's columns: name -> column of the compiled model, None for columns of the file's own.
 
     Vars that are fixed, or in no row and no cost, are none of the file's; a file may list the latter all the same.
     """
@@ -393,11 +395,11 @@ def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, 
 def _origin(member: Any) -> dict[str, str]:
     block = described_block(member)
     manifest = None if block is None else manifest_of(block)
-    home = member.parent_block() if block is None else block
-    is_root = home.parent_block() is None
+    owner = member.parent_block() if block is None else block
+    is_root = owner.parent_block() is None
     return {
         "component": member.name,
         "feature": feature_of(member),
-        "block": "" if is_root else home.name,
+        "block": "" if is_root else owner.name,
         "rule": "" if manifest is None else manifest.rule,
     }

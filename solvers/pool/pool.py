@@ -32,7 +32,7 @@ from ceopt.solvers.pool.ranking import (
     no_goods,
 )
 from ceopt.solvers.problem import Outcome, Stop, Vector
-from ceopt.solvers.session import contradicts
+from ceopt.solvers.trust import contradicts
 
 __all__ = ["ApartVariables", "Distinct", "Pool", "Support", "pool_of", "ranking_of", "rule_of"]
 
@@ -134,7 +134,7 @@ def _require_finite(who: str, columns: Any, low: Vector, high: Vector, compiled:
 
 
 def _columns(who: str, variables: Any, compiled: CompiledModel) -> Any:
-    """Return the columns of Vars; what is fixed to a constant is no column, and cannot differ."""
+    """Return the columns of Vars; a Var fixed to a constant has no column, and cannot differ."""
     found = []
     for member in _members(who, variables):
         column = compiled.index.get(member)
@@ -166,7 +166,7 @@ def _members(who: str, variables: Any) -> Iterable[Any]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """What a search for several solutions came to.
+    """The result of a search for several solutions.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class Pool:
 def ranking_of(
     runner: Runner, compiled: CompiledModel, distinct: Distinct, rule: AbstractExclusion, n: int
 ) -> AbstractRanking:
-    """Return the way to what is asked for with the fewest runs."""
+    """Return the ranking that needs the fewest runs."""
     if not isinstance(rule, NoGoods):
         return InTurn(runner, compiled, rule, n)
     if distinct == "incumbents":
@@ -207,7 +207,7 @@ def ranking_of(
 
 
 def pool_of(ranking: AbstractRanking) -> Pool:
-    """Solve the program, and again what is left without the points in hand, until the ranking has what it wants."""
+    """Solve the program, and again without the points in hand, until the ranking has as many as it wants."""
     runner = ranking.runner
     compiled = ranking.compiled
     first = outcome = runner.first(compiled, pool=ranking.asks)
@@ -239,8 +239,8 @@ def pool_of(ranking: AbstractRanking) -> Pool:
             bound = compiled.evaluate(points[0])
     else:
         status = Stop.INTERRUPTED if runner.switch.pressed else Stop.FEASIBLE
-        told = runner.doubt if runner.doubt not in message else ""
-        message = f"{told} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
+        doubt = runner.doubt if runner.doubt not in message else ""
+        message = f"{doubt} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
     if points and bound is not None and compiled.sense * bound > ranking.loss(points[0]):
         bound = compiled.evaluate(points[0])  # a bound is never worse than a point in hand
     return Pool(

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.deadline import OutOfTimeError, until
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, StopSwitch
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION, WHOLE_BOUND
-from ceopt.solvers.trust import GuardedSession
 
 __all__ = [
     "AbstractExclusion",
@@ -118,7 +118,7 @@ class Runner:
         start: Start | None = None,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
     ) -> Outcome:
-        """Solve what a session holds, in the time that is left."""
+        """Solve the program of a session, in the time that is left."""
         left = self.deadline - time.perf_counter()
         outcome = session.solve(
             time_limit_s=None if math.isinf(left) else max(left, 1e-3),
@@ -179,7 +179,7 @@ class AbstractExclusion(ABC):
     """What two solutions must differ in."""
 
     def barred(self, compiled: CompiledModel, points: Sequence[Vector]) -> CompiledModel:
-        """Return the program without what is too like one of these points; its columns begin with the program's."""
+        """Return the program without points too like one of these; its columns begin with the program's."""
         cuts = _Cuts(len(compiled.columns))
         for point in points:
             self._bar(cuts, point)
@@ -330,7 +330,7 @@ _CONTRADICTS = "The solver calls a program infeasible of which it gave a point b
 
 
 class AbstractRanking(ABC):
-    """Takes what each run found, and says whether another is wanted.
+    """Collects the points of each run, and says whether another run is wanted.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class AbstractRanking(ABC):
 
     @abstractmethod
     def takes(self, outcome: Outcome) -> bool:
-        """Take over what a run found, and return whether another one is wanted."""
+        """Collect the points of a run, and return whether another run is wanted."""
 
     def loss(self, x: Vector) -> float:
         """Return the objective, to be minimised."""
@@ -451,7 +451,7 @@ class NBest(AbstractRanking):
         self.rest: float | None = None  # what no other point is proved to beat
 
     def takes(self, outcome: Outcome) -> bool:
-        """Add what was met to the known points, and see whether the best of them are proved."""
+        """Add the points that were met to the known ones, and see whether the best of them are proved."""
         if outcome.status is Stop.INFEASIBLE:
             self._end_without_others()
             return False
@@ -483,7 +483,7 @@ class NBest(AbstractRanking):
         self.n_proved = len(self.points)
 
     def _note(self, outcome: Outcome) -> Vector | None:
-        """Add what a run met to the known points; return the optimum of all points that were not barred, if proved."""
+        """Add a run's points to the known ones; return the optimum of all points that were not barred, if proved."""
         x = self._point(outcome)
         if outcome.status is not Stop.OPTIMAL:
             x = None
@@ -598,7 +598,7 @@ class _Met:
         self.points: dict[bytes, Vector] = {}
 
     def note(self, outcome: Outcome, *, settled: Container[bytes] = ()) -> None:
-        """Keep what a run gave: its best point, and what it met that is feasible, but for integers that are settled."""
+        """Keep a run's best point and the feasible points that it met, but for integers that are settled."""
         if outcome.x is None:
             return
         self._add(outcome.x, settled, trusted=True)
@@ -614,7 +614,7 @@ class _Met:
             self.points[key] = x
 
     def _exact(self, x: Vector) -> Vector:
-        """Round the integers, where nothing else depends on them."""
+        """Round the integers of a program without free continuous columns."""
         exact = np.where(self.compiled.integer, np.round(x), x)
         if self.is_whole and self.compiled.violation(exact) <= NOTABLE_VIOLATION:
             return exact

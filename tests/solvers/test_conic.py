@@ -170,7 +170,7 @@ def test_scaling_is_exact_and_undone(everything):
     assert 0.5 <= np.abs(better.form.q).max() <= 2
     x, s, z = np.array([2.0, -3.0]), np.arange(form.b.size) + 1.0, np.arange(form.b.size) + 2.0
     at, slack, dual = x / better.columns, s * better.rows, z * better.cost / better.rows
-    for one, other in zip(better.back(at, slack, dual), (x, s, z), strict=True):
+    for one, other in zip(better.unscaled(at, slack, dual), (x, s, z), strict=True):
         assert_array_equal(one, other)
     assert_array_equal(better.form.b - better.form.A @ at, (form.b - form.A @ x) * better.rows)
     assert better.form.objective(at) == form.objective(x) * better.cost

@@ -16,7 +16,7 @@ from ceopt.formulations.predictors import Affine
 from ceopt.solvers import Outcome, compile_model, registry, solve
 from ceopt.solvers.gurobi import settled_bound
 from ceopt.solvers.scip import OptimalityProof
-from ceopt.solvers.trust import wide_columns
+from ceopt.solvers.units import wide_columns
 
 
 def wide() -> Any:

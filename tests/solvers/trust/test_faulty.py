@@ -12,9 +12,9 @@ import pytest
 from faulty import FAULTS, faulty
 
 from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.session import contradicts, credible, leaves_open, missed
-from ceopt.solvers.trust import GuardedSession
+from ceopt.solvers.trust import checked, contradicts, leaves_open, missed
 
 #: What a fault leaves of a best point that is read: the point, without its bound.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",
@@ -162,12 +162,12 @@ def test_a_bound_contradicts_a_point_from_a_millionth_on(off: float) -> None:
         objective=result.objective,
         bound=result.objective * (1.0 - off),
     )
-    outcome = credible("Solver", told, compile_model(m), start={}, relative_gap=1e-6)
+    outcome = checked("Solver", told, compile_model(m), start={}, relative_gap=1e-6)
     if off < 1e-6:
         assert (outcome.status, outcome.gap) == (Status.OPTIMAL, 0.0)
     else:
         assert (outcome.status, outcome.gap) == (Status.FEASIBLE, None)
-    loose = credible(
+    loose = checked(
         "Solver", replace(told, bound=result.objective * 1.2), compile_model(m), start={}, relative_gap=1e-6
     )
     assert loose.status is Status.FEASIBLE
