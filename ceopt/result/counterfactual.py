@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError, printable
 from ceopt.words.language import exact, in_six_digits, is_number, language_of
-from ceopt.words.sentences import ToldAnswer, feature_of, sentences_of, unit_of
+from ceopt.words.sentences import feature_of, sentences_of, unit_of
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -189,37 +189,17 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 _MOST_ROWS: Final = 60
 
 
-class ShownAnswer(ToldAnswer, Protocol):
-    """What a table says of a :class:`~ceopt.Counterfactual`."""
-
-    @property
-    def rank(self) -> int:
-        """1 for the best."""
-
-    @property
-    def cost(self) -> float:
-        """What it costs."""
-
-    @property
-    def prediction(self) -> Any:
-        """What the user's own model says."""
-
-    @property
-    def listed(self) -> tuple[str, ...]:
-        """The columns that change or are held."""
-
-
-def answer_to_text(answer: ShownAnswer) -> str:
+def answer_to_text(answer: Counterfactual) -> str:
     """Lay out the values of an answer in columns, and beside those that change what they were."""
     return text_table(_headline(answer), _cells(answer))
 
 
-def answer_to_html(answer: ShownAnswer) -> str:
+def answer_to_html(answer: Counterfactual) -> str:
     """Write the same as an HTML table."""
     return html_table(_headline(answer), _cells(answer))
 
 
-def _headline(answer: ShownAnswer) -> str:
+def _headline(answer: Counterfactual) -> str:
     names = answer.values.index
     line = f"answer {answer.rank}, cost {answer.cost:.4g}, prediction {shown(answer.prediction)}"
     if len(names) > _MOST_ROWS:
@@ -227,7 +207,7 @@ def _headline(answer: ShownAnswer) -> str:
     return line
 
 
-def _cells(answer: ShownAnswer) -> list[tuple[str, ...]]:
+def _cells(answer: Counterfactual) -> list[tuple[str, ...]]:
     """Return titles, and a row a column; of many columns, only what is listed as a change."""
     names = list(answer.values.index)
     if len(names) > _MOST_ROWS:
@@ -238,7 +218,7 @@ def _cells(answer: ShownAnswer) -> list[tuple[str, ...]]:
     return [row[:2] for row in cells]
 
 
-def _rows(answer: ShownAnswer, names: list[str]) -> Iterator[tuple[str, str, str]]:
+def _rows(answer: Counterfactual, names: list[str]) -> Iterator[tuple[str, str, str]]:
     values = answer.values
     before = answer.factual
     for name in names:

@@ -32,7 +32,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
-from ceopt.words.sentences import feature_of, in_words, value_phrase
+from ceopt.words.sentences import ToldResult, feature_of, in_words, value_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,32 +47,16 @@ __all__ = ["SurrogateReport", "plot_answers", "report_answers", "rows", "short",
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
 
 
-class ShownResult(Protocol):
-    """What a table says of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def status(self) -> Status:
-        """Why the search ended."""
+class ShownResult(ToldResult, Protocol):
+    """What tables, pictures and reports say of a :class:`~ceopt.SolutionSet`, beside its sentences."""
 
     @property
     def factual(self) -> pd.DataFrame:
         """The person's row."""
 
     @property
-    def target(self) -> str:
-        """The target in words."""
-
-    @property
-    def reason(self) -> str:
-        """One sentence, or empty."""
-
-    @property
     def relaxed(self) -> Mapping[str, float]:
         """The radius of each rule that was widened."""
-
-    @property
-    def conflict(self) -> tuple[tuple[str, str, float | None], ...]:
-        """(rule, sentence, width) of each rule in conflict."""
 
     @property
     def query_id(self) -> Any:
@@ -82,8 +66,41 @@ class ShownResult(Protocol):
     def space(self) -> FeatureSpace | None:
         """What each column is."""
 
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Counterfactual]: ...
+    @property
+    def bound(self) -> float | None:
+        """Proved least cost."""
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap of rank 1."""
+
+    @property
+    def margin(self) -> float | None:
+        """Least slack of the decision."""
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by phase."""
+
+    @property
+    def solver(self) -> str:
+        """Which one answered."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Of the libraries."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Every setting."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of model and data."""
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """Of the program."""
 
 
 def headline(result: ShownResult) -> str:
@@ -186,16 +203,8 @@ _CHECKS: Final[dict[str, AbstractCheck]] = {
 }
 
 
-class PicturedResult(ShownResult, Protocol):
-    """What the pictures show of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def space(self) -> FeatureSpace | None:
-        """The columns."""
-
-
 def plot_answers(
-    result: PicturedResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any,
+    result: ShownResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any,
     language: str,
 ) -> Axes:  # fmt: skip
     """Draw what :meth:`ceopt.SolutionSet.plot` is asked for; see there."""
@@ -223,7 +232,7 @@ def plot_answers(
 
 
 # ---- what is asked for -----------------------------------------------------------------------------------------------
-def _space_of(result: PicturedResult) -> FeatureSpace:
+def _space_of(result: ShownResult) -> FeatureSpace:
     if result.space is None:
         but = "this set knows none: its row could not be asked about, or an earlier version wrote it"
         then = "Ask again, or give it: dataclasses.replace(result, space=space)."
@@ -246,7 +255,7 @@ def _known(space: FeatureSpace, columns: tuple[str, ...] | None) -> tuple[str, .
     return columns
 
 
-def _answer(result: PicturedResult, rank: Any) -> Counterfactual:
+def _answer(result: ShownResult, rank: Any) -> Counterfactual:
     if not len(result):
         but = f"the status is {result.status}"
         if result.reason:
@@ -270,7 +279,7 @@ def _one_of(count: int) -> str:
     return f"an answer, from 1 to {count},"
 
 
-def _titled(result: PicturedResult, name: str, say: Captions, **fields: Any) -> str:
+def _titled(result: ShownResult, name: str, say: Captions, **fields: Any) -> str:
     """Return a title, which begins with the label of the row where there is one."""
     if result.query_id is None:
         return say.put(name, **fields)
@@ -298,7 +307,7 @@ def _named(feature: Feature) -> str:
 
 # ---- changes ---------------------------------------------------------------------------------------------------------
 def _moves(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
 ) -> Iterator[Move]:
     """Give a move for each column that changes, or that is held by an intervention, or for each that was named."""
     before = scalars(result.factual)
@@ -322,7 +331,7 @@ def _moves(
 
 # ---- parallel coordinates --------------------------------------------------------------------------------------------
 def _parallel(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
     *, goal: str, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     foot = ""
@@ -377,7 +386,7 @@ def _scale(
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
 def _surface(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None,
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None,
     say: Captions, *, model: Any, target: Any, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     from ceopt.pictures.surface import decisions, draw_surface
@@ -432,59 +441,7 @@ def _pair(space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterf
 _REPORT: Final = "SolutionSet.report"
 
 
-class ReportedResult(PicturedResult, Protocol):
-    """What a report says of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def bound(self) -> float | None:
-        """Proved least cost."""
-
-    @property
-    def gap(self) -> float | None:
-        """Relative gap of rank 1."""
-
-    @property
-    def margin(self) -> float | None:
-        """Least slack of the decision."""
-
-    @property
-    def timings(self) -> Mapping[str, float]:
-        """Seconds by phase."""
-
-    @property
-    def solver(self) -> str:
-        """Which one answered."""
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Of the libraries."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Every setting."""
-
-    @property
-    def fingerprints(self) -> Mapping[str, str]:
-        """Of model and data."""
-
-    @property
-    def size(self) -> Mapping[str, int]:
-        """Of the program."""
-
-    @property
-    def rules(self) -> Mapping[str, str]:
-        """The sentence of each rule."""
-
-    @property
-    def beyond(self) -> Mapping[str, str]:
-        """What to write in the place of each rule that the row breaks."""
-
-    @property
-    def removed(self) -> Mapping[str, str]:
-        """What was out of reach."""
-
-
-def report_answers(result: ReportedResult, path: Any, *, title: Any, language: Any) -> None:
+def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any) -> None:
     """Write what :meth:`ceopt.SolutionSet.report` is asked for; see there."""
     say = require_report(_REPORT, title=title, language=language)
     spoken = language_of(_REPORT, language)
@@ -518,7 +475,7 @@ def short(number: float | None, language: Language, way: Literal["nearest", "up"
     return language.number(float(f"{number:.4g}"))
 
 
-def sources(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
+def sources(result: ShownResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     """Return by what model, data and program are known again, each with its name."""
     rows = [(say[name], result.fingerprints.get(name, "")) for name in ("model", "data")]
     if result.size:
@@ -531,7 +488,7 @@ def sources(result: ReportedResult, say: Mapping[str, str], language: Language) 
 
 
 def _ways(
-    result: ReportedResult, words: ResultInWords, say: Mapping[str, str], language: Language
+    result: ShownResult, words: ResultInWords, say: Mapping[str, str], language: Language
 ) -> list[dict[str, Any]]:
     ways = []
     for answer, sentences in zip(result, words.answers, strict=True):
@@ -541,7 +498,7 @@ def _ways(
     return ways
 
 
-def _pictures(result: ReportedResult, language: str) -> list[dict[str, Any]]:
+def _pictures(result: ShownResult, language: str) -> list[dict[str, Any]]:
     """Return a picture of each answer that changes something, and one of all of them where there are several."""
     if result.space is None:
         return []
@@ -556,7 +513,7 @@ def _pictures(result: ReportedResult, language: str) -> list[dict[str, Any]]:
     return drawn
 
 
-def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]:
+def _person(result: ShownResult, language: Language) -> list[tuple[str, str]]:
     rows = []
     for label, value in scalars(result.factual).items():
         name = str(label)
@@ -564,7 +521,7 @@ def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]
     return rows
 
 
-def _proof(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
+def _proof(result: ShownResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     rows = [
         (say["status"], say[str(result.status)]),
         (say["bound"], short(result.bound, language, "down")),

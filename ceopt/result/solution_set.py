@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["SolutionSet"]
+__all__ = ["SolutionSet", "moves_of", "words_of_moves"]
 
 
 @final
@@ -211,23 +211,14 @@ class SolutionSet:
         is held where it is, so that it does not follow, is an action and is listed too. Where a rule that the person
         breaks today asks for a change that the model does not ask for, a column ``asked_by`` names such rules.
         """
-        before = scalars(self.factual)
-        is_causal = any(answer.actions is not None for answer in self)
-        moves = []
-        for answer in self.counterfactuals:
-            for name in answer.listed:
-                asked_by = ", ".join(answer.asked_by.get(name, ()))
-                moves.append((answer.rank, name, before[name], answer.values[name], answer.why(name), asked_by))
-        index = pd.MultiIndex.from_arrays(
-            [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
-            names=["rank", "column"],
-        )
-        columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
-        if is_causal:
-            columns["why"] = [m[4] for m in moves]
-        if any(m[5] for m in moves):
-            columns["asked_by"] = [m[5] for m in moves]
-        return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
+        moves = list(moves_of(self))
+        ranks = pd.Index([move["rank"] for move in moves], dtype="int64")
+        names = pd.Index([move["column"] for move in moves], dtype=object)
+        index = pd.MultiIndex.from_arrays([ranks, names], names=["rank", "column"])
+        columns = {}
+        for word in ("from", "to", *words_of_moves([self], moves)):
+            columns[word] = pd.Series([move[word] for move in moves], index=index, dtype=object)
+        return pd.DataFrame(columns)
 
     def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
         """Return how it ended, why, and each way out or the rules in conflict, in sentences of a language.
@@ -422,6 +413,31 @@ class SolutionSet:
 
     def _repr_html_(self) -> str:
         return to_html(self)
+
+
+def moves_of(result: SolutionSet) -> Iterator[dict[str, Any]]:
+    """Give what becomes of each column that an answer lists: its values, and why it moves."""
+    before = scalars(result.factual)
+    for answer in result:
+        for name in answer.listed:
+            yield {
+                "rank": answer.rank,
+                "column": name,
+                "from": before[name],
+                "to": answer.values[name],
+                "why": answer.why(name),
+                "asked_by": ", ".join(answer.asked_by.get(name, ())),
+            }
+
+
+def words_of_moves(results: Iterable[SolutionSet], moves: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what a table of moves says beside values: "why" under a causal model, "asked_by" where a rule asks."""
+    words = []
+    if any(answer.actions is not None for result in results for answer in result):
+        words.append("why")
+    if any(move["asked_by"] for move in moves):
+        words.append("asked_by")
+    return words
 
 
 def _plain_label(label: Any) -> Any:

@@ -320,18 +320,6 @@ def _of_levels(
 _LISTED: Final = {"in_conflict": "conflict_found", "conflict_unfinished": "conflict_among"}
 
 
-class RankedAnswer(ToldAnswer, Protocol):
-    """One of several answers."""
-
-    @property
-    def rank(self) -> int:
-        """1 for the best."""
-
-    @property
-    def listed(self) -> tuple[str, ...]:
-        """The columns that change, and those that are held where they are."""
-
-
 class ToldResult(Protocol):
     """What the sentences say of a :class:`~ceopt.SolutionSet`."""
 
