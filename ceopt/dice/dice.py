@@ -165,14 +165,6 @@ def check_options(who: str, given: Mapping[str, Any]) -> None:
         raise InvalidValueError(who, "feature_weights='inverse_mad'", f"feature_weights is {weights!r}", then)
 
 
-def check_own_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords of Recourse, or refuse one that it does not have or that a call of dice_ml says."""
-    for name in given:
-        if name not in OWN:
-            raise UnknownNameError.among("Dice", "option", name, OWN)
-    return dict(given)
-
-
 def warn_once(without_effect: Mapping[str, Any], black_box: str, *, stacklevel: int) -> None:
     """Name in one warning the options that change nothing, and a model that is answered as a black box."""
     said = []
@@ -271,7 +263,10 @@ class Dice:
         self.method = method
         self.space = _SPACE.require("Dice", "space", space) or data_interface.space
         self.total_time_limit_s = _TOTAL_TIME_LIMIT.require("Dice", "total_time_limit_s", total_time_limit_s)
-        self.options = check_own_options(options)
+        for name in options:
+            if name not in OWN:
+                raise UnknownNameError.among("Dice", "option", name, OWN)
+        self.options = options
         if set(self.space.names) != set(data_interface.feature_names):
             then = "Change data.space by update."
             raise InvalidValueError("Dice", "a space of the data's columns", f"it has {list(self.space.names)!r}", then)
