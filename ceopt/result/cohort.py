@@ -65,7 +65,7 @@ def cohort_to_json(cohort: Any) -> str:
         shared = {name: results[0][name] for name in _SHARED}
     for entry in results:
         for name, value in shared.items():
-            if _is_same(entry[name], value):
+            if json.dumps(entry[name]) == json.dumps(value):  # 1, 1.0 and true are three
                 del entry[name]
     document = {
         "format": FORMAT,
@@ -125,11 +125,6 @@ def _result(entry: dict[str, Any], shared: dict[str, Any], space: FeatureSpace, 
         if entry["space"] is not None:
             own = FeatureSpace(features_in(entry["space"], source))
     return result_in(SolutionSet, {**shared, **entry}, own)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON: 1, 1.0 and true are three."""
-    return json.dumps(one) == json.dumps(other)
 
 
 def _require_columns(source: str, space: FeatureSpace, results: tuple[Any, ...]) -> None:
@@ -296,14 +291,10 @@ class Cohort:
         columns: dict[str, pd.Series[Any]] = {}
         for word, dtype in own.items():
             columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
-        frames = [self.space.frame([])]
-        has_answer = []
-        for line in lines:
-            has_answer.append(line["frame"] is not None)
-            if line["frame"] is not None:
-                frames.append(line["frame"])
-        raw = pd.concat(frames, ignore_index=True)
-        place = _places(has_answer)
+        frames = [line["frame"] for line in lines if line["frame"] is not None]
+        raw = pd.concat([self.space.frame([]), *frames], ignore_index=True)
+        has_answer = np.array([line["frame"] is not None for line in lines], dtype=bool)
+        place = np.where(has_answer, np.cumsum(has_answer) - 1, -1)
         for name in self.space.names:
             columns[name] = _spread(raw[name], place)
         table = pd.DataFrame(columns)
@@ -463,12 +454,6 @@ def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
             "verified": answer.verified,
             "frame": answer.frame,
         }
-
-
-def _places(has_answer: list[bool]) -> NDArray[np.intp]:
-    """Return the place of each line among those with an answer, -1 without one."""
-    known = np.array(has_answer, dtype=bool)
-    return np.where(known, np.cumsum(known) - 1, -1)
 
 
 def _spread(column: pd.Series[Any], place: NDArray[np.intp]) -> pd.Series[Any]:

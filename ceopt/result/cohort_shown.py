@@ -439,6 +439,9 @@ def report_cohort(
     heading = title
     if heading is None:
         heading = say["report_of_people"].format(count=spoken.number(len(people)))
+    known_by: list[tuple[str, str]] = []
+    if results:  # the program is that of the person with the greatest
+        known_by = sources(max(results, key=lambda result: result.size.get("rows", 0)), say, spoken)
     write_page(
         _REPORT,
         path,
@@ -452,7 +455,7 @@ def report_cohort(
         proved=_without(results, told, say, spoken, proved=True),
         unproved=_without(results, told, say, spoken, proved=False),
         rules=tuple(rules),
-        sources=_sources(results, say, spoken),
+        sources=known_by,
     )
 
 
@@ -530,10 +533,3 @@ def _pictures(
         draw = partial(plot_cohort, results, queries, space, kind, by=None, ax=None, language=language)
         drawn.append(picture(draw, kind))
     return drawn
-
-
-def _sources(results: Sequence[SolutionSet], say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
-    """Return by what model, data and programs are known again, of the person with the greatest program."""
-    if not results:
-        return []
-    return sources(max(results, key=lambda result: result.size.get("rows", 0)), say, language)

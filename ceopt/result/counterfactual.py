@@ -189,16 +189,6 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 _MOST_ROWS: Final = 60
 
 
-def answer_to_text(answer: Counterfactual) -> str:
-    """Lay out the values of an answer in columns, and beside those that change what they were."""
-    return text_table(_headline(answer), _cells(answer))
-
-
-def answer_to_html(answer: Counterfactual) -> str:
-    """Write the same as an HTML table."""
-    return html_table(_headline(answer), _cells(answer))
-
-
 def _headline(answer: Counterfactual) -> str:
     names = answer.values.index
     line = f"answer {answer.rank}, cost {answer.cost:.4g}, prediction {shown(answer.prediction)}"
@@ -225,10 +215,10 @@ def _rows(answer: Counterfactual, names: list[str]) -> Iterator[tuple[str, str, 
         feature = feature_of(answer.space, name)
         was = ""
         value = shown_value(values[name], feature)
-        if name in answer.changed:
-            home = None if before is None else before[name]
-            was, value = shown_move(home, values[name], feature, answer.printed.get(name))
-            was = was if before is not None else ""
+        if name in answer.changed and before is not None:
+            was, value = shown_move(before[name], values[name], feature, answer.printed.get(name))
+        elif name in answer.changed:
+            _, value = shown_move(None, values[name], feature, answer.printed.get(name))
         unit = unit_of(feature)
         if unit:
             value = f"{value} {unit}"
@@ -382,10 +372,10 @@ class Counterfactual:
         return sentences_of(self, self.changed, language_of("Counterfactual.sentences", language, templates))
 
     def __repr__(self) -> str:
-        return answer_to_text(self)
+        return text_table(_headline(self), _cells(self))
 
     def _repr_html_(self) -> str:
-        return answer_to_html(self)
+        return html_table(_headline(self), _cells(self))
 
 
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.formulations.space.feature import Feature
-    from ceopt.words.sentences import ResultInWords
 
 __all__ = ["SurrogateReport", "plot_answers", "report_answers", "rows", "short", "sources", "to_html", "to_text"]
 
@@ -151,18 +150,16 @@ def _shown_gap(gap: float | None) -> str:
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:
     """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
+    cells: list[tuple[str, ...]] = [("in conflict", "says", "wider by")]
     if result.conflict and not len(result):
-        return [("in conflict", "says", "wider by"), *_conflict_rows(result)]
-    cells: list[tuple[str, ...]] = [_HEAD, *rows(result)]
+        for name, sentence, width in result.conflict:
+            cells.append((name, sentence, "" if width is None else shown(width, 0.0)))
+        return cells
+    cells = [_HEAD, *rows(result)]
     why = _HEAD.index("why")
     if any(row[why] for row in cells[1:]):
         return cells
     return [row[:why] + row[why + 1 :] for row in cells]
-
-
-def _conflict_rows(result: ShownResult) -> Iterator[tuple[str, str, str]]:
-    for name, sentence, width in result.conflict:
-        yield name, sentence, "" if width is None else shown(width, 0.0)
 
 
 def _why(answer: Counterfactual, name: str, old: Any) -> str:
@@ -264,19 +261,16 @@ def _answer(result: ShownResult, rank: Any) -> Counterfactual:
         if result.status is Status.ALREADY_FAVOURABLE:
             then = "Nothing has to change."
         raise InvalidValueError(_PLOT, "an answer to draw", but, then)
-    there = Refusal(f"the rank of {_one_of(len(result))} as rank", "Choose one that is there.")
-    place = Whole(at_least=1, at_most=len(result), otherwise=there).require(_PLOT, "rank", rank)
+    one_of = f"an answer, from 1 to {len(result)},"
+    if len(result) == 1:
+        one_of = "the one answer, 1,"
+    refusal = Refusal(f"the rank of {one_of} as rank", "Choose one that is there.")
+    place = Whole(at_least=1, at_most=len(result), otherwise=refusal).require(_PLOT, "rank", rank)
     return list(result)[place - 1]
 
 
 def _nothing_changes(but: str) -> InvalidValueError:
     return InvalidValueError(_PLOT, "an answer that changes something", but, "Name the columns to draw.")
-
-
-def _one_of(count: int) -> str:
-    if count == 1:
-        return "the one answer, 1,"
-    return f"an answer, from 1 to {count},"
 
 
 def _titled(result: ShownResult, name: str, say: Captions, **fields: Any) -> str:
@@ -451,6 +445,15 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
         heading = say["report_of_person"]
         if result.query_id is not None:
             heading += f": {result.query_id}"
+    ways = []
+    for answer, sentences in zip(result, words.answers, strict=True):
+        name = say["way"].format(rank=answer.rank)
+        cost = say["costs"].format(cost=short(answer.cost, spoken))
+        ways.append({"name": name, "cost": cost, "sentences": sentences})
+    person = []
+    for label, value in scalars(result.factual).items():
+        phrase = value_phrase(feature_of(result.space, str(label)), value)
+        person.append((str(label), spoken.phrase(phrase)))
     write_page(
         _REPORT,
         path,
@@ -458,9 +461,9 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
         title=heading,
         language=language,
         words=words,
-        ways=_ways(result, words, say, spoken),
+        ways=ways,
         pictures=_pictures(result, language),
-        person=_person(result, spoken),
+        person=person,
         proof=_proof(result, say, spoken),
         sources=sources(result, say, spoken),
     )
@@ -487,17 +490,6 @@ def sources(result: ShownResult, say: Mapping[str, str], language: Language) -> 
     return [(name, text) for name, text in rows if text]
 
 
-def _ways(
-    result: ShownResult, words: ResultInWords, say: Mapping[str, str], language: Language
-) -> list[dict[str, Any]]:
-    ways = []
-    for answer, sentences in zip(result, words.answers, strict=True):
-        name = say["way"].format(rank=answer.rank)
-        cost = say["costs"].format(cost=short(answer.cost, language))
-        ways.append({"name": name, "cost": cost, "sentences": sentences})
-    return ways
-
-
 def _pictures(result: ShownResult, language: str) -> list[dict[str, Any]]:
     """Return a picture of each answer that changes something, and one of all of them where there are several."""
     if result.space is None:
@@ -511,14 +503,6 @@ def _pictures(result: ShownResult, language: str) -> list[dict[str, Any]]:
     if len(moving) > 1:
         drawn.append(picture(partial(draw, "parallel", rank=1), "all-answers"))
     return drawn
-
-
-def _person(result: ShownResult, language: Language) -> list[tuple[str, str]]:
-    rows = []
-    for label, value in scalars(result.factual).items():
-        name = str(label)
-        rows.append((name, language.phrase(value_phrase(feature_of(result.space, name), value))))
-    return rows
 
 
 def _proof(result: ShownResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:

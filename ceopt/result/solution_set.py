@@ -154,8 +154,7 @@ class SolutionSet:
         object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
         self._bind()
-        if not self.reason.isprintable():
-            object.__setattr__(self, "reason", printable(self.reason))
+        object.__setattr__(self, "reason", printable(self.reason))
         conflict = tuple((name, printable(sentence), width) for name, sentence, width in self.conflict)
         object.__setattr__(self, "conflict", conflict)
         object.__setattr__(self, "query_id", _plain_label(self.query_id))

@@ -245,16 +245,16 @@ def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], i
     return feature.spacing, (feature.lower, feature.upper), feature.decimals
 
 
-def _stops_short(rounded: float, value: float, home: float) -> bool:
-    """Whether a rounded number is nearer to home than the value, if by a trace: a split may lie in between."""
-    return rounded < value if value > home else rounded > value
+def _stops_short(rounded: float, value: float, start: float) -> bool:
+    """Whether a rounded number is nearer to the start than the value, if by a trace: a split may lie in between."""
+    return rounded < value if value > start else rounded > value
 
 
-def _on_grid(value: float, home: float, step: float) -> Decimal:
-    """Return a value of the grid ``home + k step``: the sum in decimal numbers where it is that, else the float."""
-    places = max(_places(home), _places(step))
-    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_CONTEXT)
-    if _is_noise(rounded, value, max(abs(value), abs(home))):
+def _on_grid(value: float, start: float, step: float) -> Decimal:
+    """Return a value of the grid ``start + k step``: the sum in decimal numbers where it is that, else the float."""
+    places = max(_places(start), _places(step))
+    rounded = _rounded(value, places, ROUND_HALF_EVEN)
+    if _is_noise(rounded, value, max(abs(value), abs(start))):
         return _tidy(rounded)
     return exact(value)
 
@@ -270,20 +270,20 @@ def _nearest(value: float, room: float, digits: int) -> Decimal:
     return exact(value)
 
 
-def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
-    """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
+def _away(value: float, start: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
+    """Return the shortest decimal number that is not nearer to the start than a value, and near enough to it."""
     whole = exact(value)
     if len(whole.as_tuple().digits) <= _DIGITS:
         return whole
     room = min(room, _SHARE * abs(value))
-    if value > home:
+    if value > start:
         rounding = ROUND_CEILING
     else:
         rounding = ROUND_FLOOR
     most = _most_places(value, digits)
     for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
         rounded = _rounded(value, places, ROUND_HALF_EVEN)
-        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, home):
+        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, start):
             return _tidy(rounded)
         rounded = _rounded(value, places, rounding)
         is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]
@@ -474,8 +474,8 @@ class Language:
 
     # ---- several -----------------------------------------------------------------------------------------------------
     def _joined(self, values: Any, separator: str) -> str:
-        said = [self.field(value) for value in values]
-        return separator.join(text for text in said if text)
+        texts = [self.field(value) for value in values]
+        return separator.join(filter(None, texts))
 
     def _terms(self, terms: Any) -> str:
         """Return "0.5 income + savings - debt" of coefficients and columns."""
@@ -523,15 +523,15 @@ def language_of(who: str, language: Any, given: Any = None) -> Language:
     if isinstance(language, Language) and given is None:
         return language
     Choice(tuple(LANGUAGES)).require(who, "language", language)
-    found = LANGUAGES[language]
+    shipped = LANGUAGES[language]
     if given is None:
-        return Language(found)
+        return Language(shipped)
     if not isinstance(given, Mapping):
         but = f"templates is {type(given).__name__}"
         raise InvalidTypeError(who, "a mapping from names to texts as templates", but, 'Write {"raise": "..."}.')
     for name, text in given.items():
         _check_template(who, name, text)
-    return Language({**found, **given})
+    return Language({**shipped, **given})
 
 
 def _check_template(who: str, name: Any, text: Any) -> None:
