@@ -167,17 +167,17 @@ def check_options(who: str, given: Mapping[str, Any]) -> None:
 
 def warn_once(without_effect: Mapping[str, Any], black_box: str, *, stacklevel: int) -> None:
     """Name in one warning the options that change nothing, and a model that is answered as a black box."""
-    said = []
+    notes = []
     if without_effect:
         named = ", ".join(f"{name}={value!r}" for name, value in without_effect.items())
-        said.append(f"ceopt.dice solves a program and does not search, so that these options change nothing: {named}.")
+        notes.append(f"ceopt.dice solves a program and does not search, so that these options change nothing: {named}.")
     if black_box:
-        said.append(
+        notes.append(
             f"The model is answered as a black box, through a surrogate: its answers are checked on the model, but not "
             f"proved to be nearest. {black_box}"
         )
-    if said:
-        warnings.warn(printable(" ".join(said)), UserWarning, stacklevel=stacklevel + 1)
+    if notes:
+        warnings.warn(printable(" ".join(notes)), UserWarning, stacklevel=stacklevel + 1)
 
 
 # ==== The explainer with dice_ml's calls: counterfactuals of rows, and how often each column changes in them ==========
@@ -433,7 +433,7 @@ search
             options=self.options,
             total_time_limit_s=total_time_limit_s,
         )
-        before = [plain(said) for said in predicted(who, model, rows, self.space).tolist()]
+        before = [plain(label) for label in predicted(who, model, rows, self.space).tolist()]
         threshold = search.get("stopping_threshold", 0.5)
         wanted = self._wanted(who, desired_class, desired_range, before, threshold)
         results, black_box = inquiry.answer(rows, [one.target for one in wanted], n)
@@ -472,14 +472,14 @@ search
         """Return a result as dice_ml puts it: frames with the outcome as their last column."""
         data = self.data_interface
         model = self.model
-        found = None
+        counterfactuals = None
         if len(result):
             predictions = [answer.prediction for answer in result]
             answers = result.to_frame()[data.feature_names].reset_index(drop=True)
-            found = answers.assign(**{data.outcome_name: predictions})
+            counterfactuals = answers.assign(**{data.outcome_name: predictions})
         return CounterfactualExamples(
             test_instance_df=row.assign(**{data.outcome_name: [before]}),
-            final_cfs_df=found,
+            final_cfs_df=counterfactuals,
             outcome_name=data.outcome_name,
             model_type=model.model_type,
             desired_class=wanted.outcome if model.is_classifier else None,

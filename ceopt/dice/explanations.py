@@ -1,4 +1,4 @@
-"""The result of a call for all rows: counterfactuals, how often columns change in them, and both as JSON."""
+"""What dice_ml's calls return: counterfactuals of rows, the importance of columns, both as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def require_some(who: str, results: Sequence[SolutionSet]) -> None:
     """
     if any(len(result) for result in results):
         return
-    told = []
+    reasons = []
     for result in results[:_SHOWN]:
         why = result.reason.rstrip(".")
-        told.append(f"row {result.query_id!r}: {result.status.value}" + (f", {why}" if why else ""))
+        reasons.append(f"row {result.query_id!r}: {result.status.value}" + (f", {why}" if why else ""))
     if len(results) > _SHOWN:
-        told.append("...")
-    but = f"there is none for any of {len(results)} ({'; '.join(told)})"
+        reasons.append("...")
+    but = f"there is none for any of {len(results)} ({'; '.join(reasons)})"
     is_needless = all(result.status is Status.ALREADY_FAVOURABLE for result in results)
     raise NoCounterfactualsError(who, "a counterfactual for some row", but, _NEEDLESS if is_needless else _THEN)
 
@@ -96,13 +96,13 @@ def print_rows(frame: pd.DataFrame) -> None:
         say(str(list(row)))
 
 
-def only_changes(row: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def only_changes(row: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
     """Return the counterfactuals with a dash for each value that is the row's."""
     shown = {}
-    for name in found.columns:
+    for name in counterfactuals.columns:
         before = row[name].iloc[0]
-        cells = [_SAME if value == before else value for value in found[name].tolist()]
-        shown[name] = pd.Series(cells, index=found.index, dtype=object)
+        cells = [_SAME if value == before else value for value in counterfactuals[name].tolist()]
+        shown[name] = pd.Series(cells, index=counterfactuals.index, dtype=object)
     return pd.DataFrame(shown)
 
 
@@ -187,8 +187,8 @@ class CounterfactualExamples:
             say(f"No counterfactual{status}. {self.reason}".rstrip())
             return
         say(f"Counterfactuals (outcome wanted: {printable(str(self.new_outcome))})")
-        found = self.final_cfs_df
-        show_frame(only_changes(self.test_instance_df, found) if show_only_changes else found)
+        counterfactuals = self.final_cfs_df
+        show_frame(only_changes(self.test_instance_df, counterfactuals) if show_only_changes else counterfactuals)
         if self.reason:
             say(self.reason)
 
@@ -314,11 +314,11 @@ def _check(record: Mapping[str, Any]) -> None:
 def _examples(record: Mapping[str, Any]) -> list[CounterfactualExamples]:
     columns = record["feature_names_including_target"]
     examples = []
-    for rows, found in zip(record["test_data"], record["cfs_list"], strict=True):
+    for rows, rows_found in zip(record["test_data"], record["cfs_list"], strict=True):
         examples.append(
             CounterfactualExamples(
                 test_instance_df=pd.DataFrame(rows, columns=columns),
-                final_cfs_df=None if found is None else pd.DataFrame(found, columns=columns),
+                final_cfs_df=None if rows_found is None else pd.DataFrame(rows_found, columns=columns),
                 outcome_name=record["data_interface"]["outcome_name"],
                 model_type=record["model_type"],
                 desired_class=record["desired_class"],
@@ -409,8 +409,8 @@ class CounterfactualExplanations:
         return cls(*from_text(json_str))
 
     def __repr__(self) -> str:
-        found = [_count(example) for example in self.cf_examples_list]
-        return f"CounterfactualExplanations({len(found)} rows, {sum(found)} counterfactuals)"
+        counts = [_count(example) for example in self.cf_examples_list]
+        return f"CounterfactualExplanations({len(counts)} rows, {sum(counts)} counterfactuals)"
 
 
 # ==== How often columns change in counterfactuals: of one row, and of all =============================================
@@ -448,12 +448,12 @@ def require_enough(
             raise InvalidValueError(who, f"total_CFs of at least {_ENOUGH}", f"it is {total}", "Raise it.")
         return
     for place, example in enumerate(given):
-        found = _count(example)
+        count = _count(example)
         result = example.solution_set
         asked = 0 if result is None else result.options.get("n", 0)
-        is_all = result is not None and result.complete and found < asked
-        if found < _ENOUGH and asked < _ENOUGH and not is_all:
-            but = f"entry {place} of cf_examples_list has {found}"
+        is_all = result is not None and result.complete and count < asked
+        if count < _ENOUGH and asked < _ENOUGH and not is_all:
+            but = f"entry {place} of cf_examples_list has {count}"
             raise InvalidValueError(
                 who, f"at least {_ENOUGH} counterfactuals of each row, or all that there are", but,
                 f"Generate them with total_CFs={_ENOUGH}, or leave cf_examples_list out.",
@@ -480,13 +480,13 @@ def importances(
 ) -> CounterfactualExplanations:
     """Return the counterfactuals with the share of them in which each column changes, of each row and of all."""
     counts = [_changes(example, names) for example in examples]
-    found = [_count(example) for example in examples]
+    totals = [_count(example) for example in examples]
     of_rows = None
     if local:
-        of_rows = [_shares(count, names, of) for count, of in zip(counts, found, strict=True)]
+        of_rows = [_shares(count, names, of) for count, of in zip(counts, totals, strict=True)]
     of_all = None
     if summary:
-        of_all = _shares(sum(counts, Counter()), names, sum(found))
+        of_all = _shares(sum(counts, Counter()), names, sum(totals))
     return CounterfactualExplanations(examples, local_importance=of_rows, summary_importance=of_all)
 
 

@@ -1,13 +1,8 @@
-"""Where a picture is drawn: axes of its own on a figure that nothing else holds, or those that were given.
-
-Colours for light and for dark pages, that people who confuse red and green tell apart.
+"""What every picture is drawn on: axes in the colours of their ground, captions, texts that fit, rows and ticks.
 
 Rise and fall are blue and orange, which every common kind of colour blindness keeps apart; where a colour says
-something, a shape, a dash or a text says it too.
-
-A picture of rows: one below the other, each with its name above what is drawn of it.
-
-Names stand inside the axes, so that no layout of a figure cuts a long one off.
+something, a shape, a dash or a text says it too. Names stand inside the axes, so that no layout of a figure cuts a long
+one off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many people: a row of bars for each thing that is counted, each bar in parts."""
+"""Charts: people as bars, one answer's changes, costs by group, answers as parallel coordinates, bounds of validity."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def draw_bars(
     paper = canvas(who, ax, dark=dark, height=height_of(len(rows), marks=marks, legend_pt=head_pt))
     names = [clean(row.name) for row in rows]
     laid = lay_rows(paper, names, marks=marks, legend_pt=paper.legend_pt(labels))
-    looks = {}
+    looks: dict[str, Any] = {}
     for place, (part, name) in enumerate(parts.items()):
         hatch = HATCHES[place % len(HATCHES)] if labels else ""
         colour = paper.colours.statuses.get(name) or getattr(paper.colours, name)

@@ -1,4 +1,4 @@
-"""The results for many people: one solution set each, and all of them as one table."""
+"""The results for many people: one solution set each, all of them as one table, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.persistence import features_document, features_in
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.result.cohort_shown import CohortSummary, status_counts, summary_of
+from ceopt.result.cohort_shown import CohortSummary, plot_cohort, report_cohort, status_counts, summary_of
 from ceopt.result.counterfactual import hands_out_copies
 from ceopt.result.json_io import (
     damaged_as_sentence,
@@ -155,7 +155,7 @@ def _require_lengths(
 #: What a table of answers says beside their values, with the dtype of each column.
 _OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
 #: What a table of moves says, with the dtype of each column.
-_MOVES: Final = {
+_MOVES: Final[Mapping[str, Any]] = {
     "rank": "int64", "column": object, "from": object, "to": object, "move": "float64", "unit": object,
 }  # fmt: skip
 
@@ -231,7 +231,7 @@ class Cohort:
                 step = _move(feature, move["from"], move["to"])
                 moves.append({**move, "query_id": result.query_id, "move": step, "unit": feature.unit})
         columns: dict[str, Any] = {"query_id": _labels([move["query_id"] for move in moves], "query_id")}
-        dtypes = _MOVES | dict.fromkeys(words_of_moves(self.results, moves), object)
+        dtypes = {**_MOVES, **dict.fromkeys(words_of_moves(self.results, moves), object)}
         for name, dtype in dtypes.items():
             columns[name] = pd.Series([move[name] for move in moves], dtype=dtype)
         return pd.DataFrame(columns, index=pd.RangeIndex(len(moves)))
@@ -368,8 +368,6 @@ class Cohort:
         >>> [text.get_text() for text in ax.get_yticklabels()], [text.get_text() for text in ax.texts]
         (['north', 'south'], ['1 of 1 served', '2 of 2 served'])
         """
-        from ceopt.result.cohort_shown import plot_cohort
-
         return plot_cohort(self.results, self.queries, self.space, kind, by=by, ax=ax, dark=dark, language=language)
 
     def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
@@ -401,8 +399,6 @@ class Cohort:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        from ceopt.result.cohort_shown import report_cohort
-
         report_cohort(self.results, self.queries, self.space, path, title=title, language=language)
 
     def __repr__(self) -> str:

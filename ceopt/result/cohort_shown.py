@@ -1,4 +1,4 @@
-"""A cohort in a few numbers: how it ended for whom, what it costs, what changes most, how long it took."""
+"""What a cohort shows: a summary in a few numbers, pictures of changes, costs and statuses, and the report."""
 
 from __future__ import annotations
 
@@ -178,15 +178,15 @@ def alike(results: Iterable[SolutionSet]) -> list[list[SolutionSet]]:
     Where no rule is named, those of whom the same is said are together; a search that ended early stands apart from one
     that did not.
     """
-    found: dict[tuple[Any, ...], list[SolutionSet]] = {}
+    groups: dict[tuple[Any, ...], list[SolutionSet]] = {}
     for result in results:
         if result.status is not Status.INFEASIBLE:
             continue
         names = tuple(name for name, _, _ in result.conflict)
         is_early = any(phrase.name == "conflict_unfinished" for phrase in phrases_of(result.reason))
         key = (names, is_early) if names else (str(result.reason),)
-        found.setdefault(key, []).append(result)
-    return sorted(found.values(), key=len, reverse=True)
+        groups.setdefault(key, []).append(result)
+    return sorted(groups.values(), key=len, reverse=True)
 
 
 def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
@@ -210,9 +210,9 @@ def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
 def _shares(changed: Counter[str], answers: int, names: Iterable[str]) -> pd.Series[float]:
     """Return the share of answers that change each column, the greatest first, else in the columns' order."""
     places = {name: place for place, name in enumerate(names)}
-    found = sorted(changed, key=lambda name: (-changed[name], places.get(name, len(places))))
-    shares = [changed[name] / answers for name in found]
-    index = pd.Index(found, dtype=object, name="column")
+    columns = sorted(changed, key=lambda name: (-changed[name], places.get(name, len(places))))
+    shares = [changed[name] / answers for name in columns]
+    index = pd.Index(columns, dtype=object, name="column")
     return pd.Series(shares, index=index, dtype="float64", name="share")
 
 
@@ -257,8 +257,8 @@ def plot_cohort(
         return _status(groups, say, by=by, ax=ax, dark=dark)
     if not any(len(result) for result in results):
         counts = Counter(str(result.status) for result in results)
-        said = ", ".join(f"{count} are {status}" for status, count in counts.items())
-        raise InvalidValueError(_PLOT, "someone with an answer", said, 'kind="status" draws this.')
+        statuses = ", ".join(f"{count} are {status}" for status, count in counts.items())
+        raise InvalidValueError(_PLOT, "someone with an answer", statuses, 'kind="status" draws this.')
     if kind == "costs":
         return _costs(groups, say, ax=ax, dark=dark)
     return _changes(groups, space, say, by=by, ax=ax, dark=dark)
@@ -303,9 +303,9 @@ def _keys(queries: pd.DataFrame, by: Any) -> pd.Series[Any]:
 
 
 def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
-    found = keys.drop_duplicates().tolist()
-    missing = [key for key in found if pd.isna(key)]
-    known = [key for key in found if not pd.isna(key)]
+    distinct = keys.drop_duplicates().tolist()
+    missing = [key for key in distinct if pd.isna(key)]
+    known = [key for key in distinct if not pd.isna(key)]
     if isinstance(keys.dtype, pd.CategoricalDtype):
         order = keys.dtype.categories.tolist()
         known.sort(key=order.index)
@@ -348,7 +348,7 @@ def _changes(
 
 
 def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for result in results:
         if not len(result):
             continue
@@ -360,8 +360,8 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
             if feature.kind not in {"categorical", "binary"}:
                 rises = feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name])
                 sense = "raised" if rises else "lowered"
-            found.setdefault(name, Counter())[sense] += 1
-    return found
+            counts.setdefault(name, Counter())[sense] += 1
+    return counts
 
 
 def _change_bar(group: str, how: Counter[str], answered: int, say: Captions, *, by: Any) -> Bar:
@@ -429,12 +429,12 @@ def report_cohort(
     """Write what :meth:`ceopt.Cohort.report` is asked for; see there."""
     say = require_report(_REPORT, title=title, language=language)
     spoken = language_of(_REPORT, language)
-    told = [in_words(result, spoken) for result in results]
+    sentences = [in_words(result, spoken) for result in results]
     people = []
-    for result, words in zip(results, told, strict=True):
+    for result, words in zip(results, sentences, strict=True):
         people.append(_line(result, words, say, spoken))
     rules: dict[str, None] = {}
-    for words in told:
+    for words in sentences:
         rules.update(dict.fromkeys(words.rules))
     heading = title
     if heading is None:
@@ -452,8 +452,8 @@ def report_cohort(
         summary=_summary(summary_of(results, space.names), say, spoken),
         pictures=_pictures(results, queries, space, language),
         people=people,
-        proved=_without(results, told, say, spoken, proved=True),
-        unproved=_without(results, told, say, spoken, proved=False),
+        proved=_without(results, sentences, say, spoken, proved=True),
+        unproved=_without(results, sentences, say, spoken, proved=False),
         rules=tuple(rules),
         sources=known_by,
     )
@@ -461,7 +461,7 @@ def report_cohort(
 
 def _without(
     results: Sequence[SolutionSet],
-    told: Sequence[ResultInWords],
+    sentences: Sequence[ResultInWords],
     say: Mapping[str, str],
     language: Language,
     *,
@@ -469,7 +469,7 @@ def _without(
 ) -> list[dict[str, Any]]:
     """Return who has no answer, with or without a proof: those of whom the same is said together, the most first."""
     groups: dict[tuple[Any, ...], list[SolutionSet]] = {}
-    for result, words in zip(results, told, strict=True):
+    for result, words in zip(results, sentences, strict=True):
         if not result.status.is_settled and proved == (result.status is Status.INFEASIBLE):
             names = tuple(name for name, _, _ in result.conflict)
             groups.setdefault((result.status, words.reasons, words.conflict_head, names), []).append(result)

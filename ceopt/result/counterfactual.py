@@ -1,4 +1,4 @@
-"""One verified answer: values in the person's own columns and units, cost, prediction and what is proved."""
+"""One verified answer: values in the person's own columns and units, cost, prediction; and cells of tables as text."""
 
 from __future__ import annotations
 

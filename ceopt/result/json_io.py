@@ -1,4 +1,4 @@
-"""A solution set as JSON of a fixed version, and back without loss: values bit for bit, dtypes included."""
+"""Results as JSON of a fixed version, and back without loss: values bit for bit, dtypes included."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ _OF_NAME: Final[Mapping[str, Expected]] = {
 def expected_fields(kind: type) -> dict[str, Expected]:
     """Return what JSON may hold of each field of a dataclass, of those that it writes as plain data."""
     expected = {}
-    for field in fields(kind):  # type: ignore[arg-type]  # results are dataclasses
+    for field in fields(kind):
         known = _OF_NAME.get(field.name) or _OF_TYPE.get(str(field.type))
         if known is not None:
             expected[field.name] = known
@@ -489,7 +489,8 @@ def result_in(make: type[Made], document: dict[str, Any], space: FeatureSpace | 
     require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
     factual = read_row(_WHO, document["factual"])
     answers = tuple(_read_answer(entry, factual) for entry in document["counterfactuals"])
-    return make(status=document["status"], counterfactuals=answers, factual=factual, space=space, **held)
+    held |= {"status": document["status"], "counterfactuals": answers, "factual": factual, "space": space}
+    return make(**held)
 
 
 def require_format(who: str, source: str, document: Any, form: str, version: int) -> None:
@@ -562,4 +563,4 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
     held["printed"] = {name: tuple(pair) for name, pair in held["printed"].items()}
     if held["actions"] is not None:
         held["actions"] = pd.Series(held["actions"], dtype=object)
-    return Counterfactual(values=values, **held)
+    return Counterfactual(values=values, **held)  # type: ignore[arg-type]  # a frame of one row

@@ -1,4 +1,4 @@
-"""What the pictures of one person's answers show, as plain texts and numbers, and which picture is asked for."""
+"""What a solution set shows: a table, pictures, a report, and what is known of the surrogate behind its answers."""
 
 from __future__ import annotations
 
@@ -100,6 +100,8 @@ class ShownResult(ToldResult, Protocol):
     @property
     def size(self) -> Mapping[str, int]:
         """Of the program."""
+
+    def __iter__(self) -> Iterator[Counterfactual]: ...
 
 
 def headline(result: ShownResult) -> str:
@@ -564,9 +566,9 @@ class SurrogateReport:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return every field as plain values, as JSON holds them."""
-        found: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        found["coef"] = {str(name): float(value) for name, value in self.coef.items()}
-        return found
+        mapping: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        mapping["coef"] = {str(name): float(value) for name, value in self.coef.items()}
+        return mapping
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any] | None) -> SurrogateReport | None:

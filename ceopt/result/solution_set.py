@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual, hands_out_copies, scalars
 from ceopt.result.json_io import from_json, to_json
-from ceopt.result.shown import SurrogateReport, to_html, to_text
+from ceopt.result.shown import SurrogateReport, plot_answers, report_answers, to_html, to_text
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
 from ceopt.solvers.whole_files import write_text
@@ -31,19 +31,7 @@ __all__ = ["SolutionSet", "moves_of", "words_of_moves"]
 
 @final
 # What the target and the removed values are in words is left to be made when somebody reads it.
-@hands_out_copies(
-    "factual",
-    "relaxed",
-    "timings",
-    "versions",
-    "options",
-    "target",
-    "removed",
-    "rules",
-    "fingerprints",
-    "size",
-    "beyond",
-)
+@hands_out_copies(*"factual relaxed timings versions options target removed rules fingerprints size beyond".split())
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
     """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
@@ -341,8 +329,6 @@ class SolutionSet:
         >>> ax.get_title("left"), [text.get_text() for text in ax.texts], ax.lines[-1].get_xdata()
         ('Answer 1 of 1: yes, cost 1', ['2', '4'], array([1.]))
         """
-        from ceopt.result.shown import plot_answers
-
         return plot_answers(
             self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target, language=language
         )
@@ -383,8 +369,6 @@ class SolutionSet:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        from ceopt.result.shown import report_answers
-
         report_answers(self, path, title=title, language=language)
 
     def to_json(self, path: str | Path | None = None) -> str:

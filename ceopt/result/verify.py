@@ -291,7 +291,7 @@ def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequen
         raise
     except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
         if len(points) > 1:
-            return [found for point in points for found in each_checked(check, [point])]
+            return [checked for point in points for checked in each_checked(check, [point])]
         fault = printable(f"target: the model fails with {type(error).__name__}: {error}")
         return [Check(valid=False, prediction=None, broken=(fault,))]
 

@@ -1,4 +1,4 @@
-"""A language: templates, checked, and what is said by them."""
+"""A language: its templates and their fields, the digits of numbers in sentences, and phrases put into words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole result in words: how it ended, why, which rules are in conflict, and each way out."""
+"""Sentences of results: what to change, how a search ended and why, rules in conflict; rules and targets as phrases."""
 
 from __future__ import annotations
 
