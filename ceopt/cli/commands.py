@@ -99,11 +99,7 @@ def print_results(results: Iterable[SolutionSet]) -> None:
 
 def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     """Print one line per change that a person would make, then one per person without an answer."""
-    table = _table()
-    for title in ("row", "answer", "column"):
-        table.add_column(title, overflow="fold")
-    for title in ("from", "to", "cost"):
-        table.add_column(title, overflow="fold", justify="right")
+    table = _table("row", "answer", "column", numbers=("from", "to", "cost"))
     without = []
     for result in results:
         who = str(result.query_id)
@@ -136,10 +132,8 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
 
 def print_solvers(frame: pd.DataFrame) -> None:
     """Print one line per solver, and below why one cannot be used, or up to which size."""
-    table = _table()
+    table = _table("solver", "version", "solves", "by cuts")
     notes = []
-    for title in ("solver", "version", "solves", "by cuts"):
-        table.add_column(title, overflow="fold")
     for row in frame.to_dict("records"):
         cuts = row["by_cuts"].split(", ")
         itself = [name for name in row["supports"].split(", ") if name not in cuts]
@@ -160,9 +154,7 @@ def print_solvers(frame: pd.DataFrame) -> None:
 
 def print_frame(frame: pd.DataFrame) -> None:
     """Print a frame as a table."""
-    table = _table()
-    for name in frame.columns:
-        table.add_column(_text(str(name)), overflow="fold")
+    table = _table(*frame.columns)
     for row in frame.itertuples(index=False):
         table.add_row(*(_text(_cell(cell)) for cell in row))
     Console().print(table)
@@ -182,8 +174,14 @@ def _text(text: str) -> Text:
     return Text(printable(text))
 
 
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _table(*titles: str, numbers: Iterable[str] = ()) -> Table:
+    """Return an empty table, with columns of numbers after the others."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(_text(str(title)), overflow="fold")
+    for title in numbers:
+        table.add_column(title, overflow="fold", justify="right")
+    return table
 
 
 # ==== The command ``ceopt`` ===========================================================================================

@@ -398,8 +398,9 @@ class Canvas:
         """Whether matplotlib makes room for what stands about the axes; else there is little, and none for legends."""
         return self.ax.figure.get_layout_engine() is not None
 
-    def settled(self) -> Canvas:
-        """Return the same with the size that the axes have once matplotlib has laid out a figure of their own."""
+    def settled(self, labels: Sequence[str]) -> Canvas:
+        """Return the same with the size that matplotlib leaves to axes of their own below a title and a legend."""
+        self.title("A title", above_pt=self.above_pt(labels))
         figure: Any = self.ax.figure
         if hasattr(self.ax, "_repr_png_"):
             figure.draw_without_rendering()

@@ -462,10 +462,8 @@ def draw_validity(
     if unproved.any():
         foots = ("radius (hollow: not proved to be the closest bound)", "radius (hollow: not proved)")
     paper.foot(*foots)
-    above = paper.above_pt(labels)
-    paper.title("A title", above_pt=above)
-    paper = paper.settled()
-    paper.title("Probability that every counterfactual of the plan holds", above_pt=above)
+    paper = paper.settled(labels)
+    paper.title("Probability that every counterfactual of the plan holds", above_pt=paper.above_pt(labels))
     paper.foot(*foots)
     paper.legend(handles, labels, in_head=False)
     return axes

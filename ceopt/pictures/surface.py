@@ -80,13 +80,11 @@ def draw_sample(  # noqa: PLR0917 - what is drawn, and where
             handles += axes.plot(*np.array(segment).T, color=colours.text, lw=2.0, zorder=4)
     axes.set_xlim(box[0], box[1])
     axes.set_ylim(box[2], box[3])
-    above = paper.above_pt(labels)
     number_ticks(axes.xaxis, whole=whole[0])
     number_ticks(axes.yaxis, whole=whole[1])
     axes.set_xlabel("x", fontsize=SMALL)
     axes.set_ylabel("y", fontsize=SMALL)
-    paper.title("A title", above_pt=above)
-    paper = paper.settled()
+    paper = paper.settled(labels)
     text: dict[str, Any] = {"fontsize": SMALL, "color": colours.text, "parse_math": False}
     axes.set_xlabel(shortened(clean(names[0]), SMALL, paper.width_pt), **text)
     axes.set_ylabel(shortened(clean(names[1]), SMALL, paper.height_pt), **text)
@@ -378,8 +376,7 @@ def draw_surface(
     axes.set_ylim(edges[1][0], edges[1][-1])
     _name_axis(paper, "x", names[0], first, grid.levels[0], say=say)
     _name_axis(paper, "y", names[1], second, grid.levels[1], say=say)
-    paper.title("A title", above_pt=paper.above_pt(texts))  # for the layout; its width is known afterwards
-    paper = paper.settled()
+    paper = paper.settled(texts)
     paper.title(title, above_pt=paper.above_pt(texts))
     if handles:
         paper.legend(handles, texts, in_head=False)
