@@ -292,7 +292,7 @@ def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Fe
     for word in ("lower", "upper"):
         if f"amount_{word}" in column:
             amounts |= {word: column[f"amount_{word}"], f"{word}_inferred": False}
-    found = replace(
+    described = replace(
         feature,
         **amounts,
         levels=tuple(column["levels"]) if feature.is_finite else (),
@@ -300,9 +300,9 @@ def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Fe
         direction=column.get("monotone", "any"),
         guess=f"{feature.kind} by schema.json",
     )
-    if not found.codes:
-        return found
-    return scaled_by(found, data[found.name])
+    if not described.codes:
+        return described
+    return scaled_by(described, data[described.name])
 
 
 def _description(source: Source, entry: dict[str, Any]) -> str:

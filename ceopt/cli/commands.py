@@ -22,7 +22,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from ceopt.cli import completion
-from ceopt.cli.inputs import CommandInputs, Move, read_inputs, says_of_surrogate, surrogate_named
+from ceopt.cli.inputs import Move, read_inputs, says_of_surrogate, surrogate_named
 from ceopt.datasets import loans
 from ceopt.formulations.constraints import MaxChanges
 from ceopt.recourse import Recourse
@@ -30,7 +30,7 @@ from ceopt.result.cohort import FORMAT, Cohort
 from ceopt.result.shown import rows
 from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedModelError, counted, printable
-from ceopt.solvers.whole_files import json_document, read_text
+from ceopt.solvers.whole_files import json_document, read_text, require_place
 from ceopt.status import Status
 
 if TYPE_CHECKING:
@@ -99,11 +99,7 @@ def print_results(results: Iterable[SolutionSet]) -> None:
 
 def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     """Print one line per change that a person would make, then one per person without an answer."""
-    table = _table()
-    for title in ("row", "answer", "column"):
-        table.add_column(title, overflow="fold")
-    for title in ("from", "to", "cost"):
-        table.add_column(title, overflow="fold", justify="right")
+    table = _table("row", "answer", "column", numbers=("from", "to", "cost"))
     without = []
     for result in results:
         who = str(result.query_id)
@@ -128,18 +124,16 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         console.print(
             _text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
         )
-    for status, said in ((Status.OPTIMAL, "Proved"), (Status.FEASIBLE, "Not proved")):
+    for status, proof in ((Status.OPTIMAL, "Proved"), (Status.FEASIBLE, "Not proved")):
         people = ", ".join(str(result.query_id) for result in results if result.status is status)
         if people:
-            console.print(_text(f"{said} to be the least change: row {people}."), soft_wrap=True)
+            console.print(_text(f"{proof} to be the least change: row {people}."), soft_wrap=True)
 
 
 def print_solvers(frame: pd.DataFrame) -> None:
     """Print one line per solver, and below why one cannot be used, or up to which size."""
-    table = _table()
+    table = _table("solver", "version", "solves", "by cuts")
     notes = []
-    for title in ("solver", "version", "solves", "by cuts"):
-        table.add_column(title, overflow="fold")
     for row in frame.to_dict("records"):
         cuts = row["by_cuts"].split(", ")
         itself = [name for name in row["supports"].split(", ") if name not in cuts]
@@ -160,9 +154,7 @@ def print_solvers(frame: pd.DataFrame) -> None:
 
 def print_frame(frame: pd.DataFrame) -> None:
     """Print a frame as a table."""
-    table = _table()
-    for name in frame.columns:
-        table.add_column(_text(str(name)), overflow="fold")
+    table = _table(*frame.columns)
     for row in frame.itertuples(index=False):
         table.add_row(*(_text(_cell(cell)) for cell in row))
     Console().print(table)
@@ -182,8 +174,14 @@ def _text(text: str) -> Text:
     return Text(printable(text))
 
 
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _table(*titles: str, numbers: Iterable[str] = ()) -> Table:
+    """Return an empty table, with columns of numbers after the others."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(_text(str(title)), overflow="fold")
+    for title in numbers:
+        table.add_column(title, overflow="fold", justify="right")
+    return table
 
 
 # ==== The command ``ceopt`` ===========================================================================================
@@ -293,8 +291,6 @@ def demo(
     *, report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report too: a .html file.")] = None
 ) -> None:
     """Reject loans with a random forest and say what a few of the people could do."""
-    from ceopt.solvers.whole_files import require_place
-
     if report is not None:
         require_place("--report", report)
     cohort = run_demo()
@@ -341,7 +337,6 @@ def explain(
 ) -> None:
     """Say what would have to be different in rows of DATA for MODEL to decide otherwise."""
     from ceopt.formulations.space import RuleWarning
-    from ceopt.recourse import Recourse
     from ceopt.words.language import language_of
     from ceopt.words.sentences import beyond_lines
 
@@ -351,13 +346,13 @@ def explain(
             but = "both are given"
             raise InvalidValueError("--surrogate", "no --no-why beside it", but, "Leave --no-why out.")
         options = {"surrogate": surrogate_named(surrogate)}
-    given = _noted(
-        read_inputs(
-            model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),
-            categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
-            may_be_function=surrogate is not None, show_space=show_space,
-        )
+    given = read_inputs(
+        model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),
+        categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+        may_be_function=surrogate is not None, show_space=show_space,
     )  # fmt: skip
+    for sentence in given.notes:
+        note(sentence)
     recourse = Recourse(
         given.model, given.space, target=given.target, n=n, cost=cost,
         constraints=_rules(max_changes, rules, given.space), solver=solver, time_limit_s=time_limit, **options,
@@ -406,16 +401,15 @@ def export(
     from ceopt.search.prepare import prepare
     from ceopt.settings import Settings
     from ceopt.solvers import write
-    from ceopt.solvers.whole_files import require_place
 
     require_place("--out", out)
-    given = _noted(
-        read_inputs(
-            model, data, rows=[row], target=target, space_path=space, moves=_moves(fixed, up, down),
-            categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
-            show_space=show_space,
-        )
+    given = read_inputs(
+        model, data, rows=[row], target=target, space_path=space, moves=_moves(fixed, up, down),
+        categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+        show_space=show_space,
     )  # fmt: skip
+    for sentence in given.notes:
+        note(sentence)
     asked = Settings(
         target=given.target, cost=cost, constraints=_rules(max_changes, rules, given.space), formulation=formulation
     )
@@ -441,8 +435,6 @@ def report(
     language: Annotated[str, typer.Option(help="en or de.", autocompletion=completion.languages)] = "en",
 ) -> None:
     """Write answers as one page of HTML that needs nothing else, and prints."""
-    from ceopt.solvers.whole_files import require_place
-
     require_place("OUT", out)
     read_answers(answers).report(out, title=title, language=language)
     print_line(str(out))
@@ -482,14 +474,7 @@ def _fitted(recourse: Any, data: Any) -> Any:
     try:
         return recourse.fit(data)
     except UnsupportedModelError as error:
-        said = str(error)
-        raise UnsupportedModelError(said.replace(AS_BLACK_BOX, _AS_BLACK_BOX)) from error
-
-
-def _noted(given: CommandInputs) -> CommandInputs:
-    for sentence in given.notes:
-        note(sentence)
-    return given
+        raise UnsupportedModelError(str(error).replace(AS_BLACK_BOX, _AS_BLACK_BOX)) from error
 
 
 def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None) -> dict[str, Move]:
@@ -513,7 +498,6 @@ def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None
 
 def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any, ...]:
     from ceopt.cli.rules_file import read_rules
-    from ceopt.formulations.constraints import MaxChanges
 
     rules: tuple[Any, ...] = ()
     if max_changes is not None:

@@ -1,8 +1,7 @@
 """Inputs of a command: a saved model, a table of people, a space, a target given as text.
 
-Columns that a saved model knows as text: its encoders were fitted on texts, or its inputs are texts.
-
-A file of CSV does not say whether 00123 is a number. The model does: it was fitted on one or the other.
+A file of CSV does not say whether 00123 is a number. The model does: it was fitted on one or the other, so encoders
+fitted on texts, and inputs that are texts, say which columns are read as text.
 """
 
 from __future__ import annotations
@@ -250,13 +249,13 @@ def _with_zeros_lost(path: Path, frame: pd.DataFrame, **how: Any) -> dict[str, s
     if not names:
         return {}
     texts = pd.read_csv(path, dtype=str, **how)
-    found = {}
+    lost = {}
     for name in names:
         cells = texts[name].dropna().unique()
         first = next((cell.strip() for cell in cells if _WITH_ZERO.fullmatch(cell)), None)
         if first is not None:
-            found[name] = first
-    return found
+            lost[name] = first
+    return lost
 
 
 def _separator(path: Path) -> str:
@@ -324,10 +323,10 @@ def text_columns(model: Any) -> dict[str, set[str]]:
     >>> {name: sorted(texts) for name, texts in known.items()}
     {'zip': ['00123', '10115']}
     """
-    found: dict[str, set[str]] = {}
+    columns: dict[str, set[str]] = {}
     for name, texts in _texts_of(model, _names(getattr(model, "feature_names_in_", None))):
-        found.setdefault(name, set()).update(texts)
-    return found
+        columns.setdefault(name, set()).update(texts)
+    return columns
 
 
 def _texts_of(part: Any, names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
@@ -461,12 +460,11 @@ def read_inputs(
     features = frame.drop(columns=list(label_columns))
     known = getattr(model, "feature_names_in_", None) if space is None else space.names
     extra = [name for name in features.columns if known is not None and name not in list(known)]
+    who = "the model" if space is None else "the space"
     if extra:
-        who = "the model" if space is None else "the space"
         notes.append(f"Left out, as {who} does not know them: {', '.join(map(str, extra))}.")
         features = features.drop(columns=extra)
     if not len(features.columns):
-        who = "the model" if space is None else "the space"
         wanted = "" if known is None else f" ({', '.join(map(str, known))})"
         but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
         raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
@@ -501,10 +499,10 @@ def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any
     """Return the model's classes, those that a function gives to the rows of data, or None of a regressor."""
     if not is_function(model):
         return ModelOracle(model, space).labels
-    said = FunctionOracle(model, space).predict(data)
-    if said.dtype.kind == "f" and (said != np.floor(said)).any():
+    predicted = FunctionOracle(model, space).predict(data)
+    if predicted.dtype.kind == "f" and (predicted != np.floor(predicted)).any():
         return None
-    return tuple(plain(label) for label in pd.unique(pd.Series(said)).tolist())
+    return tuple(plain(label) for label in pd.unique(pd.Series(predicted)).tolist())
 
 
 def read_model(path: Path, *, allow_pickle: bool, may_be_function: bool = False) -> Any:

@@ -1,6 +1,7 @@
 """Rules from a file: a JSON list with an object for each, ``{"rule": "MaxChanges", "k": 2}``.
 
-rules_schema.json beside this file is its schema. An object holds arguments by their own names, as plain data:
+rules_schema.json beside this file is its schema, and says to the reader, too, what each rule takes. An object holds
+arguments by their own names, as plain data:
 
 ==================================== =================================================================================
 argument                             in the file
@@ -14,9 +15,10 @@ equations (``Causal``)               column -> {"parents": {parent: coefficient}
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["read_rules"]
 
 _WHO: Final = "--rules"
-#: Arguments that only Python can give.
-_NOT_PLAIN: Final = {("RobustValidity", "model")}
 
 
 def read_rules(path: Path, space: FeatureSpace) -> tuple[AbstractRule, ...]:
@@ -64,12 +64,12 @@ def _document(path: Path) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object, or refuse a name that stands in it twice: one of the two would be passed over."""
-    found: dict[str, Any] = {}
+    read: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in read:
             raise InvalidValueError(_WHO, "each name once in an object", f"{name!r} is there twice", "Remove one.")
-        found[name] = value
-    return found
+        read[name] = value
+    return read
 
 
 def _refuse_constant(word: str) -> float:
@@ -86,19 +86,18 @@ def _rule(entry: Any, where: str, space: FeatureSpace) -> AbstractRule:
     name = given.pop("rule")
     if not isinstance(name, str) or name not in RULES:
         raise UnknownNameError.among(_WHO, f"rule as {where}", name, RULES)
-    arguments = _arguments(name)
+    described = _schema()[name]
+    arguments = [argument for argument in described["properties"] if argument != "rule"]
     for argument in given:
         if argument not in arguments:
             raise UnknownNameError.among(_WHO, f"argument of {name} in {where}", argument, arguments)
-    for argument, field in arguments.items():
-        if argument not in given and field.default is MISSING and field.default_factory is MISSING:
+    for argument in described["required"]:
+        if argument not in entry:
             needs = f"{argument!r} of {name} in {where}"
             raise InvalidValueError(_WHO, needs, "it is missing", f"Its arguments are: {', '.join(arguments)}.")
     try:
         for argument, value in given.items():
-            read = _READ.get((name, argument))
-            if read is not None:
-                given[argument] = read(value, given, space)
+            given[argument] = _read(argument, value, given, space)
         rule: AbstractRule = RULES[name](**given)
         rule.check(space)
     except CeoptError as error:
@@ -106,19 +105,29 @@ def _rule(entry: Any, where: str, space: FeatureSpace) -> AbstractRule:
     return rule
 
 
-def _arguments(name: str) -> dict[str, Field[Any]]:
-    """Return the arguments of a rule that a file can give."""
-    found = {}
-    for field in fields(RULES[name]):  # type: ignore[arg-type]  # every rule is a dataclass
-        if field.init and (name, field.name) not in _NOT_PLAIN:
-            found[field.name] = field
-    return found
+@functools.cache
+def _schema() -> dict[str, Any]:
+    """Return what each rule takes, by name: the same file that editors and other programs check rules by."""
+    text = files("ceopt.cli").joinpath("rules_schema.json").read_text(encoding="utf-8")
+    described: dict[str, Any] = json.loads(text)["$defs"]
+    return described
 
 
 # ---- arguments that plain data stand for -----------------------------------------------------------------------------
-def _frame(value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any:
+def _read(argument: str, value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any:
+    """Return what a rule takes for a value of a file."""
+    match argument:
+        case "frame" | "data":
+            return _frame(value)
+        case "equations":
+            return _equations(value)
+        case "transitions":
+            return _transitions(value, given.get("column"), space)
+    return value
+
+
+def _frame(value: Any) -> pd.DataFrame | None:
     """Return a list of rows as a frame."""
-    del given, space
     if value is None:
         return None
     is_table = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
@@ -135,21 +144,19 @@ def _frame(value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any:
     return pd.DataFrame(value, columns=names)
 
 
-def _transitions(value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any:
+def _transitions(value: Any, column: Any, space: FeatureSpace) -> Any:
     """Return a mapping whose keys are levels of the column, where their texts are."""
-    column = given.get("column")
     if not isinstance(value, dict) or not isinstance(column, str) or column not in space:
         return value
     levels = {_text(level): level for level in space[column].levels}
     return {levels.get(key, key): targets for key, targets in value.items()}
 
 
-def _equations(value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any:
+def _equations(value: Any) -> Any:
     """Return linear equations by column."""
-    del given, space
     if not isinstance(value, dict):
         return value
-    found = {}
+    equations = {}
     for column, equation in value.items():
         if not isinstance(equation, dict) or "parents" not in equation:
             but = f"that of {column!r} is {json.dumps(equation)}"
@@ -157,17 +164,8 @@ def _equations(value: Any, given: Mapping[str, Any], space: FeatureSpace) -> Any
         for word in equation:
             if word not in {"parents", "intercept"}:
                 raise UnknownNameError.among("Causal", "part of an equation", word, ("parents", "intercept"))
-        found[column] = LinearEquation(**equation)
-    return found
-
-
-#: How a file's value becomes what a rule takes, by rule and argument.
-_READ: Final[Mapping[tuple[str, str], Callable[[Any, Mapping[str, Any], FeatureSpace], Any]]] = {
-    ("AllowedRows", "frame"): _frame,
-    ("Hull", "data"): _frame,
-    ("AllowedTransitions", "transitions"): _transitions,
-    ("Causal", "equations"): _equations,
-}
+        equations[column] = LinearEquation(**equation)
+    return equations
 
 
 def _text(level: Any) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pandas as pd
 
@@ -52,13 +52,6 @@ __all__ = ["Dice"]
 _LEAST_S: Final = 1e-6
 
 
-class Answered(NamedTuple):
-    """What came back: a result a row, and why the model is a black box (empty for one that is stated exactly)."""
-
-    results: tuple[SolutionSet, ...]
-    black_box: str
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
@@ -87,8 +80,11 @@ class Inquiry:
     options: Mapping[str, Any]
     total_time_limit_s: float | None = None
 
-    def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> Answered:
-        """Return the answers to each row for its target, at most ``n`` each."""
+    def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> tuple[list[SolutionSet], str]:
+        """Return at most ``n`` answers to each row for its target, and why the model is a black box, "" if it is none.
+
+        A model that no program states is answered through a surrogate.
+        """
         groups: dict[tuple[Hashable, tuple[str, ...]], list[int]] = {}
         for place, target in enumerate(targets):
             key = (content_of(target), beyond(self.space, self.ranges, queries.iloc[place]))
@@ -98,41 +94,31 @@ class Inquiry:
         black_box = ""
         for (_, outside), places in groups.items():
             some = queries.iloc[places]
-            found = self._fitted(targets[places[0]], outside, n)
-            black_box = found.black_box
+            recourse, black_box = self._fitted(targets[places[0]], outside, n)
             part_s = None
             if self.total_time_limit_s is not None:
                 left_s = self.total_time_limit_s - spent_s
                 part_s = max(left_s * len(some) / (len(queries) - len(results)), _LEAST_S)
             began = time.perf_counter()
-            cohort = found.recourse.explain(some, progress=len(some) > 1, total_time_limit_s=part_s)
+            cohort = recourse.explain(some, progress=len(some) > 1, total_time_limit_s=part_s)
             spent_s += time.perf_counter() - began
             results.update(zip(places, cohort, strict=True))
-        return Answered(tuple(results[place] for place in range(len(queries))), black_box)
+        return [results[place] for place in range(len(queries))], black_box
 
-    def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> _Fitted:
+    def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> tuple[Recourse, str]:
         space, rules = narrowed(self.space, self.ranges, outside)
-        given = dict(self.options)
-        given["constraints"] = [*_listed(given.get("constraints", ())), *rules]
+        constraints = self.options.get("constraints", ())
+        if isinstance(constraints, AbstractRule):
+            constraints = [constraints]
+        given = {**self.options, "constraints": [*constraints, *rules]}
         try:
             exact = Recourse(self.model, space, target=target, n=n, **given)
-            return _Fitted(exact.fit(self.rows), "")
+            return exact.fit(self.rows), ""
         except UnsupportedModelError as refusal:
             from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
             boxed = Recourse(self.model, space, target=target, n=n, surrogate=LocalSurrogateRecourse(), **given)
-            return _Fitted(boxed.fit(self.rows), str(refusal))
-
-
-class _Fitted(NamedTuple):
-    recourse: Recourse
-    black_box: str
-
-
-def _listed(constraints: Any) -> list[AbstractRule]:
-    if isinstance(constraints, AbstractRule):
-        return [constraints]
-    return list(constraints)
+            return boxed.fit(self.rows), str(refusal)
 
 
 # ==== Options of dice_ml: which steer its search, which would change what an answer means, and the one warning ========
@@ -179,136 +165,23 @@ def check_options(who: str, given: Mapping[str, Any]) -> None:
         raise InvalidValueError(who, "feature_weights='inverse_mad'", f"feature_weights is {weights!r}", then)
 
 
-def check_own_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords of Recourse, or refuse one that it does not have or that a call of dice_ml says."""
-    for name in given:
-        if name not in OWN:
-            raise UnknownNameError.among("Dice", "option", name, OWN)
-    return dict(given)
-
-
 def warn_once(without_effect: Mapping[str, Any], black_box: str, *, stacklevel: int) -> None:
     """Name in one warning the options that change nothing, and a model that is answered as a black box."""
-    said = []
+    notes = []
     if without_effect:
         named = ", ".join(f"{name}={value!r}" for name, value in without_effect.items())
-        said.append(f"ceopt.dice solves a program and does not search, so that these options change nothing: {named}.")
+        notes.append(f"ceopt.dice solves a program and does not search, so that these options change nothing: {named}.")
     if black_box:
-        said.append(
+        notes.append(
             f"The model is answered as a black box, through a surrogate: its answers are checked on the model, but not "
             f"proved to be nearest. {black_box}"
         )
-    if said:
-        warnings.warn(printable(" ".join(said)), UserWarning, stacklevel=stacklevel + 1)
-
-
-# ==== One call of dice_ml's, from its arguments to its result: read, asked, and put as dice_ml puts it ================
-
-_TOTAL_CFS: Final = Whole(at_least=1)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """The arguments of a call by dice_ml's names, as they were given.
-
-    ``who`` is what errors call it; ``depth`` counts the calls between the user's line and :func:`explained`;
-    ``total_time_limit_s`` is for all rows together.
-    """
-
-    who: str
-    depth: int
-    queries: Any
-    total: Any
-    desired_class: Any = "opposite"
-    desired_range: Any = None
-    permitted_range: Any = None
-    features_to_vary: Any = "all"
-    search: Mapping[str, Any] = field(default_factory=dict)
-    total_time_limit_s: float | None = None
-
-
-def explained(
-    call: Call, *, data: Data, model: Model, space: FeatureSpace, options: Mapping[str, Any], method: str | None
-) -> CounterfactualExplanations:
-    """Return the counterfactuals of every row, or refuse the call before any work.
-
-    Raises
-    ------
-    NoCounterfactualsError
-        No row has any.
-    CeoptError
-        Misuse.
-    """
-    who = call.who
-    check_options(who, call.search)
-    n = _TOTAL_CFS.require(who, "total_CFs", call.total)
-    queries = query_rows(who, data, call.queries)
-    inquiry = Inquiry(
-        model=model.model,
-        space=varying(who, space, call.features_to_vary),
-        ranges={**data.ranges, **checked_ranges(who, space, call.permitted_range)},
-        rows=data.rows,
-        options=options,
-        total_time_limit_s=call.total_time_limit_s,
-    )
-    before = [plain(said) for said in predicted(who, model.model, queries, space).tolist()]
-    wanted = _wanted(call, data, model, before)
-    answered = inquiry.answer(queries, [one.target for one in wanted], n)
-    warn_once(_without_effect(call, method, wanted), answered.black_box, stacklevel=call.depth + 2)
-    require_some(who, answered.results)
-    examples = []
-    for place, result in enumerate(answered.results):
-        row = queries.iloc[[place]].reset_index(drop=True)
-        examples.append(_example(row, before[place], wanted[place], result, data=data, model=model))
-    return CounterfactualExplanations(examples)
-
-
-def _wanted(call: Call, data: Data, model: Model, before: Sequence[Any]) -> list[Wanted]:
-    """Return what each row should get."""
-    if not model.is_classifier:
-        return [range_wanted(call.who, call.desired_range)] * len(before)
-    if call.desired_range is not None:
-        but = f"desired_range is {call.desired_range!r} and the model a classifier"
-        raise InvalidValueError(call.who, "a class to be desired", but, "Give desired_class=.")
-    classes = classes_of(model.model, data.data_df[data.outcome_name])
-    threshold = call.search.get("stopping_threshold", 0.5)
-    return class_wanted(call.who, call.desired_class, classes, before, threshold)
-
-
-def _without_effect(call: Call, method: str | None, wanted: Sequence[Wanted]) -> dict[str, Any]:
-    """Return what was given and changes nothing, by name."""
-    given: dict[str, Any] = {}
-    if method is not None:
-        given["method"] = method
-    given |= call.search
-    if any(isinstance(one.target, Probability) for one in wanted):
-        del given["stopping_threshold"]  # it is asked for
-    return given
-
-
-def _example(
-    row: pd.DataFrame, before: Any, wanted: Wanted, result: SolutionSet, *, data: Data, model: Model
-) -> CounterfactualExamples:
-    """Return a result as dice_ml puts it: frames with the outcome as their last column."""
-    found = None
-    if len(result):
-        said = [answer.prediction for answer in result]
-        found = result.to_frame()[data.feature_names].reset_index(drop=True).assign(**{data.outcome_name: said})
-    return CounterfactualExamples(
-        test_instance_df=row.assign(**{data.outcome_name: [before]}),
-        final_cfs_df=found,
-        outcome_name=data.outcome_name,
-        model_type=model.model_type,
-        desired_class=wanted.outcome if model.is_classifier else None,
-        desired_range=None if model.is_classifier else wanted.outcome,
-        solution_set=result,
-    )
+    if notes:
+        warnings.warn(printable(" ".join(notes)), UserWarning, stacklevel=stacklevel + 1)
 
 
 # ==== The explainer with dice_ml's calls: counterfactuals of rows, and how often each column changes in them ==========
 
-_GENERATE: Final = "generate_counterfactuals"
 _DATA: Final = Instance(
     Data, Refusal("a ceopt.dice.Data", "Write Data(dataframe=...).", "it is {type}", InvalidTypeError)
 )
@@ -319,6 +192,7 @@ _SPACE: Final = OrNone(
     Instance(FeatureSpace, Refusal("a FeatureSpace as space", "Change data.space by update.", error=InvalidTypeError))
 )
 _METHOD: Final = Choice(METHODS)
+_TOTAL_CFS: Final = Whole(at_least=1)
 _TOTAL_TIME_LIMIT: Final = OrNone(TIME_LIMIT_S)
 #: Seconds that all rows of an importance share unless told: a notebook is waited for.
 _IMPORTANCE_S: Final = 120.0
@@ -389,7 +263,10 @@ class Dice:
         self.method = method
         self.space = _SPACE.require("Dice", "space", space) or data_interface.space
         self.total_time_limit_s = _TOTAL_TIME_LIMIT.require("Dice", "total_time_limit_s", total_time_limit_s)
-        self.options = check_own_options(options)
+        for name in options:
+            if name not in OWN:
+                raise UnknownNameError.among("Dice", "option", name, OWN)
+        self.options = options
         if set(self.space.names) != set(data_interface.feature_names):
             then = "Change data.space by update."
             raise InvalidValueError("Dice", "a space of the data's columns", f"it has {list(self.space.names)!r}", then)
@@ -439,9 +316,9 @@ class Dice:
             Misuse, before any work: a missing value, an unseen level, an unknown column, class or option.
         """
         return self._explained(
-            _GENERATE, query_instances, total_CFs, depth=2, desired_class=desired_class, desired_range=desired_range,
-            permitted_range=permitted_range, features_to_vary=features_to_vary, search=search,
-            total_time_limit_s=self.total_time_limit_s,
+            "generate_counterfactuals", query_instances, total_CFs, depth=2, desired_class=desired_class,
+            desired_range=desired_range, permitted_range=permitted_range, features_to_vary=features_to_vary,
+            search=search, total_time_limit_s=self.total_time_limit_s,
         )  # fmt: skip
 
     def local_feature_importance(  # noqa: PLR0917 - dice_ml's order
@@ -535,8 +412,77 @@ search
         names = self.data_interface.categorical_feature_names + self.data_interface.continuous_feature_names
         return importances(given, names, local=local, summary=summary)
 
-    def _explained(self, who: str, queries: Any, total: Any, *, depth: int, **asked: Any) -> CounterfactualExplanations:
-        call = Call(who=who, queries=queries, total=total, depth=depth, **asked)
-        return explained(
-            call, data=self.data_interface, model=self.model, space=self.space, options=self.options, method=self.method
+    def _explained(
+        self, who: str, queries: Any, total: Any, *, depth: int, desired_class: Any, desired_range: Any,
+        permitted_range: Any, features_to_vary: Any, search: Mapping[str, Any], total_time_limit_s: float | None,
+    ) -> CounterfactualExplanations:  # fmt: skip
+        """Return the counterfactuals of every row; misuse is refused before any work.
+
+        ``who`` is what errors call the call, and ``depth`` counts the calls between the user's line and this one.
+        """
+        check_options(who, search)
+        n = _TOTAL_CFS.require(who, "total_CFs", total)
+        data = self.data_interface
+        model = self.model.model
+        rows = query_rows(who, data, queries)
+        inquiry = Inquiry(
+            model=model,
+            space=varying(who, self.space, features_to_vary),
+            ranges={**data.ranges, **checked_ranges(who, self.space, permitted_range)},
+            rows=data.rows,
+            options=self.options,
+            total_time_limit_s=total_time_limit_s,
+        )
+        before = [plain(label) for label in predicted(who, model, rows, self.space).tolist()]
+        threshold = search.get("stopping_threshold", 0.5)
+        wanted = self._wanted(who, desired_class, desired_range, before, threshold)
+        results, black_box = inquiry.answer(rows, [one.target for one in wanted], n)
+        warn_once(self._without_effect(search, wanted), black_box, stacklevel=depth + 1)
+        require_some(who, results)
+        examples = []
+        for place, result in enumerate(results):
+            row = rows.iloc[[place]].reset_index(drop=True)
+            examples.append(self._example(row, before[place], wanted[place], result))
+        return CounterfactualExplanations(examples)
+
+    def _wanted(
+        self, who: str, desired_class: Any, desired_range: Any, before: Sequence[Any], threshold: Any
+    ) -> list[Wanted]:
+        """Return what each row should get."""
+        if not self.model.is_classifier:
+            return [range_wanted(who, desired_range)] * len(before)
+        if desired_range is not None:
+            but = f"desired_range is {desired_range!r} and the model a classifier"
+            raise InvalidValueError(who, "a class to be desired", but, "Give desired_class=.")
+        data = self.data_interface
+        classes = classes_of(self.model.model, data.data_df[data.outcome_name])
+        return class_wanted(who, desired_class, classes, before, threshold)
+
+    def _without_effect(self, search: Mapping[str, Any], wanted: Sequence[Wanted]) -> dict[str, Any]:
+        """Return the options that were given and change nothing, by name."""
+        given: dict[str, Any] = {}
+        if self.method is not None:
+            given["method"] = self.method
+        given |= search
+        if any(isinstance(one.target, Probability) for one in wanted):
+            del given["stopping_threshold"]  # it is asked for
+        return given
+
+    def _example(self, row: pd.DataFrame, before: Any, wanted: Wanted, result: SolutionSet) -> CounterfactualExamples:
+        """Return a result as dice_ml puts it: frames with the outcome as their last column."""
+        data = self.data_interface
+        model = self.model
+        counterfactuals = None
+        if len(result):
+            predictions = [answer.prediction for answer in result]
+            answers = result.to_frame()[data.feature_names].reset_index(drop=True)
+            counterfactuals = answers.assign(**{data.outcome_name: predictions})
+        return CounterfactualExamples(
+            test_instance_df=row.assign(**{data.outcome_name: [before]}),
+            final_cfs_df=counterfactuals,
+            outcome_name=data.outcome_name,
+            model_type=model.model_type,
+            desired_class=wanted.outcome if model.is_classifier else None,
+            desired_range=None if model.is_classifier else wanted.outcome,
+            solution_set=result,
         )

@@ -1,4 +1,4 @@
-"""The result of a call for all rows: counterfactuals, how often columns change in them, and both as JSON."""
+"""What dice_ml's calls return: counterfactuals of rows, the importance of columns, both as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def require_some(who: str, results: Sequence[SolutionSet]) -> None:
     """
     if any(len(result) for result in results):
         return
-    told = []
+    reasons = []
     for result in results[:_SHOWN]:
         why = result.reason.rstrip(".")
-        told.append(f"row {result.query_id!r}: {result.status.value}" + (f", {why}" if why else ""))
+        reasons.append(f"row {result.query_id!r}: {result.status.value}" + (f", {why}" if why else ""))
     if len(results) > _SHOWN:
-        told.append("...")
-    but = f"there is none for any of {len(results)} ({'; '.join(told)})"
+        reasons.append("...")
+    but = f"there is none for any of {len(results)} ({'; '.join(reasons)})"
     is_needless = all(result.status is Status.ALREADY_FAVOURABLE for result in results)
     raise NoCounterfactualsError(who, "a counterfactual for some row", but, _NEEDLESS if is_needless else _THEN)
 
@@ -92,17 +92,17 @@ def show(frame: pd.DataFrame) -> None:
 
 def print_rows(frame: pd.DataFrame) -> None:
     """Print each row of a frame as a list."""
-    for place in range(len(frame)):
-        say(str([frame[name].tolist()[place] for name in frame.columns]))
+    for row in frame.itertuples(index=False, name=None):
+        say(str(list(row)))
 
 
-def only_changes(row: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def only_changes(row: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
     """Return the counterfactuals with a dash for each value that is the row's."""
     shown = {}
-    for name in found.columns:
-        home = row[name].iloc[0]
-        cells = [_SAME if value == home else value for value in found[name].tolist()]
-        shown[name] = pd.Series(cells, index=found.index, dtype=object)
+    for name in counterfactuals.columns:
+        before = row[name].iloc[0]
+        cells = [_SAME if value == before else value for value in counterfactuals[name].tolist()]
+        shown[name] = pd.Series(cells, index=counterfactuals.index, dtype=object)
     return pd.DataFrame(shown)
 
 
@@ -187,14 +187,17 @@ class CounterfactualExamples:
             say(f"No counterfactual{status}. {self.reason}".rstrip())
             return
         say(f"Counterfactuals (outcome wanted: {printable(str(self.new_outcome))})")
-        found = self.final_cfs_df
-        show_frame(only_changes(self.test_instance_df, found) if show_only_changes else found)
+        counterfactuals = self.final_cfs_df
+        show_frame(only_changes(self.test_instance_df, counterfactuals) if show_only_changes else counterfactuals)
         if self.reason:
             say(self.reason)
 
     def __repr__(self) -> str:
-        count = 0 if self.final_cfs_df is None else len(self.final_cfs_df)
-        return f"CounterfactualExamples({count} for outcome {self.new_outcome!r})"
+        return f"CounterfactualExamples({_count(self)} for outcome {self.new_outcome!r})"
+
+
+def _count(example: CounterfactualExamples) -> int:
+    return 0 if example.final_cfs_df is None else len(example.final_cfs_df)
 
 
 # ==== Explanations as the JSON that dice_ml writes and reads: its version 2.0, values in lists, columns named once ====
@@ -282,7 +285,7 @@ def from_text(text: str) -> tuple[list[CounterfactualExamples], list[dict[str, f
         )
     try:
         _check(record)
-        return _examples(record), _local(record), _summary(record)
+        return _examples(record), *_importances(record)
     except CeoptError:
         raise
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
@@ -311,11 +314,11 @@ def _check(record: Mapping[str, Any]) -> None:
 def _examples(record: Mapping[str, Any]) -> list[CounterfactualExamples]:
     columns = record["feature_names_including_target"]
     examples = []
-    for rows, found in zip(record["test_data"], record["cfs_list"], strict=True):
+    for rows, rows_found in zip(record["test_data"], record["cfs_list"], strict=True):
         examples.append(
             CounterfactualExamples(
                 test_instance_df=pd.DataFrame(rows, columns=columns),
-                final_cfs_df=None if found is None else pd.DataFrame(found, columns=columns),
+                final_cfs_df=None if rows_found is None else pd.DataFrame(rows_found, columns=columns),
                 outcome_name=record["data_interface"]["outcome_name"],
                 model_type=record["model_type"],
                 desired_class=record["desired_class"],
@@ -325,22 +328,22 @@ def _examples(record: Mapping[str, Any]) -> list[CounterfactualExamples]:
     return examples
 
 
-def _local(record: Mapping[str, Any]) -> list[dict[str, float]] | None:
-    if record["local_importance"] is None:
-        return None
-    return [_named(record, shares) for shares in record["local_importance"]]
+def _most_frequent_first(shares: Shares) -> dict[str, float]:
+    """Return shares by column, the most frequent first, equal ones in their order."""
+    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
-def _summary(record: Mapping[str, Any]) -> dict[str, float] | None:
-    if record["summary_importance"] is None:
-        return None
-    return _named(record, record["summary_importance"])
-
-
-def _named(record: Mapping[str, Any], shares: Sequence[float]) -> dict[str, float]:
-    """Return shares by column, the most frequent first."""
-    named = dict(zip(record["feature_names"], shares, strict=True))
-    return dict(sorted(named.items(), key=lambda entry: -entry[1]))
+def _importances(record: Mapping[str, Any]) -> tuple[list[dict[str, float]] | None, dict[str, float] | None]:
+    """Return the shares by column of each row, and those of all."""
+    names = record["feature_names"]
+    local = None
+    if record["local_importance"] is not None:
+        by_row = [dict(zip(names, shares, strict=True)) for shares in record["local_importance"]]
+        local = [_most_frequent_first(shares) for shares in by_row]
+    summary = None
+    if record["summary_importance"] is not None:
+        summary = _most_frequent_first(dict(zip(names, record["summary_importance"], strict=True)))
+    return local, summary
 
 
 # ==== The result of a call for all rows: counterfactuals, how often columns change in them, and both as JSON ==========
@@ -406,8 +409,8 @@ class CounterfactualExplanations:
         return cls(*from_text(json_str))
 
     def __repr__(self) -> str:
-        found = [0 if example.final_cfs_df is None else len(example.final_cfs_df) for example in self.cf_examples_list]
-        return f"CounterfactualExplanations({len(found)} rows, {sum(found)} counterfactuals)"
+        counts = [_count(example) for example in self.cf_examples_list]
+        return f"CounterfactualExplanations({len(counts)} rows, {sum(counts)} counterfactuals)"
 
 
 # ==== How often columns change in counterfactuals: of one row, and of all =============================================
@@ -445,12 +448,12 @@ def require_enough(
             raise InvalidValueError(who, f"total_CFs of at least {_ENOUGH}", f"it is {total}", "Raise it.")
         return
     for place, example in enumerate(given):
-        found = 0 if example.final_cfs_df is None else len(example.final_cfs_df)
+        count = _count(example)
         result = example.solution_set
         asked = 0 if result is None else result.options.get("n", 0)
-        is_all = result is not None and result.complete and found < asked
-        if found < _ENOUGH and asked < _ENOUGH and not is_all:
-            but = f"entry {place} of cf_examples_list has {found}"
+        is_all = result is not None and result.complete and count < asked
+        if count < _ENOUGH and asked < _ENOUGH and not is_all:
+            but = f"entry {place} of cf_examples_list has {count}"
             raise InvalidValueError(
                 who, f"at least {_ENOUGH} counterfactuals of each row, or all that there are", but,
                 f"Generate them with total_CFs={_ENOUGH}, or leave cf_examples_list out.",
@@ -477,17 +480,14 @@ def importances(
 ) -> CounterfactualExplanations:
     """Return the counterfactuals with the share of them in which each column changes, of each row and of all."""
     counts = [_changes(example, names) for example in examples]
-    found = [0 if example.final_cfs_df is None else len(example.final_cfs_df) for example in examples]
+    totals = [_count(example) for example in examples]
     of_rows = None
     if local:
-        of_rows = [_shares(count, names, of) for count, of in zip(counts, found, strict=True)]
+        of_rows = [_shares(count, names, of) for count, of in zip(counts, totals, strict=True)]
     of_all = None
     if summary:
-        together: Counter[str] = Counter()
-        for count in counts:
-            together.update(count)
-        of_all = _shares(together, names, sum(found))
-    return CounterfactualExplanations(list(examples), local_importance=of_rows, summary_importance=of_all)
+        of_all = _shares(sum(counts, Counter()), names, sum(totals))
+    return CounterfactualExplanations(examples, local_importance=of_rows, summary_importance=of_all)
 
 
 def _changes(example: CounterfactualExamples, names: Sequence[str]) -> Counter[str]:
@@ -496,13 +496,12 @@ def _changes(example: CounterfactualExamples, names: Sequence[str]) -> Counter[s
     if example.final_cfs_df is None:
         return changed
     for name in names:
-        home = plain(example.test_instance_df[name].iloc[0])
+        before = plain(example.test_instance_df[name].iloc[0])
         values = [plain(value) for value in example.final_cfs_df[name].tolist()]
-        changed[name] = sum(value != home for value in values)
+        changed[name] = sum(value != before for value in values)
     return changed
 
 
 def _shares(changed: Counter[str], names: Sequence[str], of: int) -> dict[str, float]:
-    """Return the shares by column, the most frequent first, equal ones in the order of the names."""
-    shares = {name: changed[name] / of if of else 0.0 for name in names}
-    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
+    """Return the share of each column among so many counterfactuals, the most frequent first."""
+    return _most_frequent_first({name: changed[name] / of if of else 0.0 for name in names})

@@ -1,4 +1,4 @@
-"""Training data as dice_ml describes them: a frame, which columns are numbers, and which is the outcome."""
+"""What dice_ml's calls are given, read as ceopt has it: model, ranges, training data, rows to explain, outcomes."""
 
 from __future__ import annotations
 
@@ -173,21 +173,21 @@ def _levels(who: str, feature: Feature, entries: tuple[Any, ...]) -> tuple[Any, 
     where = f"permitted_range[{feature.name!r}]"
     if not entries:
         raise InvalidValueError(who, "at least one level", f"{where} is empty", "Name one, or leave the column out.")
-    found = []
+    levels = []
     for entry in entries:
         if str(entry) not in texts:
             raise UnknownNameError.among(who, f"level of {feature.name!r}", entry, feature.levels)
-        found.append(texts[str(entry)])
-    return tuple(found)
+        levels.append(texts[str(entry)])
+    return tuple(levels)
 
 
 def full_ranges(space: FeatureSpace, ranges: Ranges) -> dict[str, list[Any]]:
     """Return the range or the levels of every column, those of the data where no others are given."""
-    found: dict[str, list[Any]] = {}
+    full: dict[str, list[Any]] = {}
     for feature in space:
         own = feature.levels if feature.is_finite else (feature.lower, feature.upper)
-        found[feature.name] = list(ranges.get(feature.name, own))
-    return found
+        full[feature.name] = list(ranges.get(feature.name, own))
+    return full
 
 
 def beyond(space: FeatureSpace, ranges: Ranges, row: pd.Series[Any]) -> tuple[str, ...]:
@@ -370,9 +370,9 @@ def _space(rows: pd.DataFrame, numbers: list[str], decimals: Mapping[str, int]) 
     for name in numbers:
         if name in whole:
             continue
-        found = decimals.get(name, _decimals(rows[name]))
-        if found is not None:
-            space = space.update(name, step=10.0**-found)
+        places = decimals.get(name, _decimals(rows[name]))
+        if places is not None:
+            space = space.update(name, step=10.0**-places)
     return space
 
 

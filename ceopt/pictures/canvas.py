@@ -1,13 +1,8 @@
-"""Where a picture is drawn: axes of its own on a figure that nothing else holds, or those that were given.
-
-Colours for light and for dark pages, that people who confuse red and green tell apart.
+"""What every picture is drawn on: axes in the colours of their ground, captions, texts that fit, rows and ticks.
 
 Rise and fall are blue and orange, which every common kind of colour blindness keeps apart; where a colour says
-something, a shape, a dash or a text says it too.
-
-A picture of rows: one below the other, each with its name above what is drawn of it.
-
-Names stand inside the axes, so that no layout of a figure cuts a long one off.
+something, a shape, a dash or a text says it too. Names stand inside the axes, so that no layout of a figure cuts a long
+one off.
 """
 
 from __future__ import annotations
@@ -34,10 +29,7 @@ __all__ = [
     "CAPTIONS",
     "ENGLISH",
     "HATCHES",
-    "LEGEND",
     "SMALL",
-    "TITLE",
-    "WIDTH",
     "Canvas",
     "Captions",
     "RowLayout",
@@ -47,6 +39,7 @@ __all__ = [
     "lay_rows",
     "limits_that_fit",
     "number_ticks",
+    "row_names",
     "shortened",
     "tick_text",
     "width_pt",
@@ -296,13 +289,6 @@ DARK: Final = Palette(
 )
 
 
-def palette(*, dark: bool) -> Palette:
-    """Return the colours of a dark or a light ground."""
-    if dark:
-        return DARK
-    return LIGHT
-
-
 # ==== Texts of any length and origin made to fit: measured, shortened in the middle, broken into lines ================
 
 _ELLIPSIS: Final = "…"
@@ -385,11 +371,10 @@ def _pieces(text: str) -> list[str]:
 # ==== Where a picture is drawn: axes of its own on a figure that nothing else holds, or those that were given =========
 
 #: Sizes of letters, in points.
-TITLE: Final = 10.5
+_TITLE: Final = 10.5
 SMALL: Final = 8.5
-LEGEND: Final = 8.5
 #: Inches: the width of a picture of its own, and the rims of one whose texts all stand inside its axes.
-WIDTH: Final = 7.2
+_WIDTH: Final = 7.2
 _SIDE, _HEAD, _FOOT = 0.28, 0.42, 0.56
 _RIM: Final = 0.12
 #: Points that a line of the legend takes, and what an entry takes beside its text.
@@ -413,8 +398,9 @@ class Canvas:
         """Whether matplotlib makes room for what stands about the axes; else there is little, and none for legends."""
         return self.ax.figure.get_layout_engine() is not None
 
-    def settled(self) -> Canvas:
-        """Return the same with the size that the axes have once matplotlib has laid out a figure of their own."""
+    def settled(self, labels: Sequence[str]) -> Canvas:
+        """Return the same with the size that matplotlib leaves to axes of their own below a title and a legend."""
+        self.title("A title", above_pt=self.above_pt(labels))
         figure: Any = self.ax.figure
         if hasattr(self.ax, "_repr_png_"):
             figure.draw_without_rendering()
@@ -422,9 +408,9 @@ class Canvas:
 
     def title(self, text: str, *, above_pt: float = 0.0) -> None:
         """Write a title at the left, in two lines where it takes them, as long as there is room."""
-        fitting = wrapped(text, TITLE, self.width_pt, 2 if self.is_laid_out else 1)
+        fitting = wrapped(text, _TITLE, self.width_pt, 2 if self.is_laid_out else 1)
         self.ax.set_title(
-            fitting, loc="left", fontsize=TITLE, color=self.colours.text, parse_math=False, pad=6.0 + above_pt
+            fitting, loc="left", fontsize=_TITLE, color=self.colours.text, parse_math=False, pad=6.0 + above_pt
         )
 
     def foot(self, *texts: str) -> None:
@@ -435,15 +421,11 @@ class Canvas:
                 text = wanted
         self.ax.set_xlabel(text, fontsize=SMALL, color=self.colours.muted, parse_math=False)
 
-    def legend_lines(self, labels: Sequence[str]) -> int:
-        """Return how many lines a legend in the head of the axes takes."""
-        return math.ceil(len(labels) / self._legend_columns(labels))
-
     def legend_pt(self, labels: Sequence[str]) -> float:
-        """Return the height of such a legend in points, with the room below it."""
+        """Return the height in points of a legend in the head of the axes, with the room below it."""
         if not labels:
             return 0.0
-        return self.legend_lines(labels) * _LEGEND_LINE + 8.0
+        return math.ceil(len(labels) / self._legend_columns(labels)) * _LEGEND_LINE + 8.0
 
     def above_pt(self, labels: Sequence[str]) -> float:
         """Return the height of a legend above the axes: none where it stands in them, as there is no room."""
@@ -453,7 +435,7 @@ class Canvas:
 
     def legend(self, handles: Sequence[Any], labels: Sequence[str], *, in_head: bool = True) -> None:
         """Draw a legend in the head of the axes, which must be empty, or above them, or where it covers least."""
-        fitting = [shortened(label, LEGEND, self.width_pt - _LEGEND_MARK) for label in labels]
+        fitting = [shortened(label, SMALL, self.width_pt - _LEGEND_MARK) for label in labels]
         placed: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0, "frameon": False}
         placed["ncols"] = self._legend_columns(labels)
         if not in_head and self.is_laid_out:
@@ -463,7 +445,7 @@ class Canvas:
         legend = self.ax.legend(
             handles,
             fitting,
-            fontsize=LEGEND,
+            fontsize=SMALL,
             labelcolor=self.colours.text,
             handlelength=1.8,
             columnspacing=1.4,
@@ -474,7 +456,7 @@ class Canvas:
             text.set_parse_math(False)
 
     def _legend_columns(self, labels: Sequence[str]) -> int:
-        widest = max([width_pt(label, LEGEND) for label in labels], default=0.0) + _LEGEND_MARK
+        widest = max([width_pt(label, SMALL) for label in labels], default=0.0) + _LEGEND_MARK
         return max(1, min(len(labels), int(self.width_pt / widest)))
 
 
@@ -487,7 +469,7 @@ def _measured(ax: Axes, colours: Palette) -> Canvas:
 _DARK: Final = Flag()
 
 
-def canvas(who: str, ax: Any, *, dark: bool, height: float, width: float = WIDTH, inside: bool = True) -> Canvas:
+def canvas(who: str, ax: Any, *, dark: bool, height: float, width: float = _WIDTH, inside: bool = True) -> Canvas:
     """Return the axes to draw on, in the colours of their ground.
 
     Parameters
@@ -511,10 +493,16 @@ def canvas(who: str, ax: Any, *, dark: bool, height: float, width: float = WIDTH
         ``ax`` is something else, or ``dark`` is no truth value.
     """
     require_library(who, "matplotlib")
-    colours = palette(dark=_DARK.require(who, "dark", dark))
+    from matplotlib.axes import Axes
+
+    colours = LIGHT
+    if _DARK.require(who, "dark", dark):
+        colours = DARK
     if ax is None:
         ax = _own_axes(height, width, inside=inside)
-    _require_axes(who, ax)
+    if not isinstance(ax, Axes):
+        but = f"ax is {type(ax).__name__}"
+        raise InvalidTypeError(who, "Axes of matplotlib, or None, as ax", but, "Give one, as of plt.subplots().")
     ax.figure.set_facecolor(colours.ground)
     ax.set_facecolor(colours.ground)
     for side, spine in ax.spines.items():
@@ -550,14 +538,6 @@ def _png(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def _require_axes(who: str, ax: Any) -> None:
-    from matplotlib.axes import Axes
-
-    if not isinstance(ax, Axes):
-        but = f"ax is {type(ax).__name__}"
-        raise InvalidTypeError(who, "Axes of matplotlib, or None, as ax", but, "Give one, as of plt.subplots().")
-
-
 # ==== A picture of rows: one below the other, each with its name above what is drawn of it ============================
 
 #: Inches of a line of a row in a picture of its own: its name takes one, and each mark. What title, foot and rims take.
@@ -567,6 +547,14 @@ _AROUND: Final = 0.98
 _NAME, _MARK, _NEXT = 0.48, 1.28, 0.86
 _LARGEST, _LEAST = 9.0, 3.5
 _ROUNDS: Final = 60
+
+
+def row_names(canvas: Canvas, places: Sequence[float], names: Sequence[str], size: float) -> None:
+    """Write the names of rows at their heights, inside the axes."""
+    canvas.ax.set_yticks(
+        places, labels=names, ha="left", va="center", fontsize=size, color=canvas.colours.text, parse_math=False
+    )
+    canvas.ax.tick_params(axis="y", length=0, pad=0)
 
 
 @final
@@ -628,10 +616,7 @@ def lay_rows(
             color=canvas.colours.muted, parse_math=False, in_layout=False,
         )  # fmt: skip
     fitting_names = [shortened(name, size, most) for name, most in zip(names, room, strict=True)]
-    ax.set_yticks(
-        tops, labels=fitting_names, ha="left", va="center", fontsize=size, color=canvas.colours.text, parse_math=False
-    )
-    ax.tick_params(axis="y", length=0, pad=0)
+    row_names(canvas, tops, fitting_names, size)
     if count > 1:
         between = [place - 0.5 for place in range(1, count)]
         ax.hlines(between, 0.0, 1.0, transform=ax.get_yaxis_transform(), lw=0.6, color=canvas.colours.grid, zorder=0.5)

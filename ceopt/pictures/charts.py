@@ -1,4 +1,4 @@
-"""How many people: a row of bars for each thing that is counted, each bar in parts."""
+"""Charts: people as bars, one answer's changes, costs by group, answers as parallel coordinates, bounds of validity."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ceopt.pictures.canvas import (
     lay_rows,
     limits_that_fit,
     number_ticks,
+    row_names,
     shortened,
     width_pt,
     wrapped,
@@ -75,6 +76,8 @@ def draw_bars(
     ``parts`` has the colour of each part: a name of the palette's, or a status. With a ``legend`` several are told, by
     the captions of their names.
     """
+    from matplotlib.patches import Patch
+
     marks = len(rows[0].bars)
     labels = []
     if legend and len(parts) > 1:
@@ -83,42 +86,24 @@ def draw_bars(
     paper = canvas(who, ax, dark=dark, height=height_of(len(rows), marks=marks, legend_pt=head_pt))
     names = [clean(row.name) for row in rows]
     laid = lay_rows(paper, names, marks=marks, legend_pt=paper.legend_pt(labels))
-    places = [(0.0, 0.0, 0.0)]
-    for row in rows:
-        for bar in row.bars:
-            text = _fitting(paper, bar, laid.size)
-            places.append((sum(bar.parts.values()), 0.0, width_pt(text, laid.size) + 2.0 * _BAR_GAP))
-    paper.ax.set_xlim(0.0, limits_that_fit(places, paper.width_pt)[1])
-    looks = {}
+    looks: dict[str, Any] = {}
     for place, (part, name) in enumerate(parts.items()):
         hatch = HATCHES[place % len(HATCHES)] if labels else ""
-        looks[part] = {"facecolor": _bar_colour(paper, name), "hatch": hatch, "edgecolor": paper.colours.ground}
+        colour = paper.colours.statuses.get(name) or getattr(paper.colours, name)
+        looks[part] = {"facecolor": colour, "hatch": hatch, "edgecolor": paper.colours.ground}
+    places = [(0.0, 0.0, 0.0)]
     for row, heights in zip(rows, laid.marks, strict=True):
         for bar, height in zip(row.bars, heights, strict=True):
-            _draw_bar(paper, bar, height, laid, looks)
+            text = shortened(clean(bar.text), laid.size, _TEXT * paper.width_pt)
+            places.append((sum(bar.parts.values()), 0.0, width_pt(text, laid.size) + 2.0 * _BAR_GAP))
+            _draw_bar(paper, replace(bar, text=text), height, laid, looks)
+    paper.ax.set_xlim(0.0, limits_that_fit(places, paper.width_pt)[1])
     if labels:
-        paper.legend(_patches(looks), labels)
+        paper.legend([Patch(**look) for look in looks.values()], labels)
     number_ticks(paper.ax.xaxis, whole=True, say=say)
     paper.foot(foot)
     paper.title(title)
     return paper.ax
-
-
-def _bar_colour(paper: Canvas, name: str) -> str:
-    colour: str | None = paper.colours.statuses.get(name)
-    if colour is None:
-        colour = getattr(paper.colours, name)
-    return colour
-
-
-def _patches(looks: Mapping[str, Any]) -> list[Any]:
-    from matplotlib.patches import Patch
-
-    return [Patch(**look) for look in looks.values()]
-
-
-def _fitting(paper: Canvas, bar: Bar, size: float) -> str:
-    return shortened(clean(bar.text), size, _TEXT * paper.width_pt)
 
 
 def _draw_bar(paper: Canvas, bar: Bar, height: float, laid: RowLayout, looks: Mapping[str, Any]) -> None:
@@ -130,7 +115,7 @@ def _draw_bar(paper: Canvas, bar: Bar, height: float, laid: RowLayout, looks: Ma
             paper.ax.barh(height, length, thickness, left=begin, lw=0.6, zorder=2, **look)
             begin += length
     paper.ax.annotate(
-        _fitting(paper, bar, laid.size), (begin, height), (_BAR_GAP, 0.0), textcoords="offset points", ha="left",
+        bar.text, (begin, height), (_BAR_GAP, 0.0), textcoords="offset points", ha="left",
         va="center", fontsize=laid.size, color=paper.colours.muted, parse_math=False, in_layout=False,
     )  # fmt: skip
 
@@ -346,7 +331,8 @@ def draw_parallel(
 ) -> Axes:  # fmt: skip
     """Draw the person's line, dashed, and one an answer; that at the place ``strongest`` is drawn over the others."""
     lines = [person, *answers]
-    paper = canvas(who, ax, dark=dark, height=_height(len(scales), len(lines)))
+    height = _AROUND + _ROW * len(scales) + 0.2 * math.ceil(len(lines) / 4)  # four of the legend stand in a line
+    paper = canvas(who, ax, dark=dark, height=height)
     labels = _labels(paper, lines)
     legend_pt = paper.legend_pt(labels)
     axes = paper.ax
@@ -356,21 +342,17 @@ def draw_parallel(
     inner = paper.width_pt * (1.0 - _NAMES) - 2.0 * _RIM
     axes.set_xlim(-(paper.width_pt * _NAMES + _RIM) / inner, 1.0 + _RIM / inner)
     axes.set_ylim(count - 0.5, -0.4 - legend_pt / row_pt)
-    _write_names(paper, scales, size)
+    names = [wrapped(clean(scale.name), size, _NAMES * paper.width_pt, _MOST_NAME_LINES) for scale in scales]
+    row_names(paper, range(count), names, size)
     axes.hlines(range(count), 0.0, 1.0, color=paper.colours.grid, lw=1.0, zorder=1)
-    for height, scale in enumerate(scales):
-        _write_values(paper, scale, height, size, inner)
+    for place, scale in enumerate(scales):
+        _write_values(paper, scale, place, size, inner)
     paper.legend(_draw_lines(paper, person, answers, strongest), labels)
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     paper.foot(foot)
     paper.title(title)
     return axes
-
-
-def _height(rows: int, lines: int) -> float:
-    """Return the height in inches of a figure of its own, where four entries of the legend stand in a line."""
-    return _AROUND + _ROW * rows + 0.2 * math.ceil(lines / 4)
 
 
 def _labels(paper: Canvas, lines: Sequence[ParallelLine]) -> list[str]:
@@ -381,16 +363,6 @@ def _labels(paper: Canvas, lines: Sequence[ParallelLine]) -> list[str]:
         if paper.legend_pt(labels) <= _LEGEND * paper.height_pt:
             break
     return labels
-
-
-def _write_names(paper: Canvas, scales: Sequence[ParallelAxis], size: float) -> None:
-    most = _NAMES * paper.width_pt
-    names = [wrapped(clean(scale.name), size, most, _MOST_NAME_LINES) for scale in scales]
-    paper.ax.set_yticks(
-        range(len(scales)), labels=names, ha="left", va="center", fontsize=size, color=paper.colours.text,
-        parse_math=False,
-    )  # fmt: skip
-    paper.ax.tick_params(axis="y", length=0, pad=0)
 
 
 def _draw_lines(paper: Canvas, person: ParallelLine, answers: Sequence[ParallelLine], strongest: int) -> list[Any]:
@@ -490,10 +462,8 @@ def draw_validity(
     if unproved.any():
         foots = ("radius (hollow: not proved to be the closest bound)", "radius (hollow: not proved)")
     paper.foot(*foots)
-    above = paper.above_pt(labels)
-    paper.title("A title", above_pt=above)
-    paper = paper.settled()
-    paper.title("Probability that every counterfactual of the plan holds", above_pt=above)
+    paper = paper.settled(labels)
+    paper.title("Probability that every counterfactual of the plan holds", above_pt=paper.above_pt(labels))
     paper.foot(*foots)
     paper.legend(handles, labels, in_head=False)
     return axes

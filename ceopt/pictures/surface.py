@@ -1,4 +1,4 @@
-"""A model's decision over two columns as coloured cells, with a person and the answers as points."""
+"""Pictures over two columns: the sample of a linear surrogate, and a model's decision as coloured cells with points."""
 
 from __future__ import annotations
 
@@ -80,13 +80,11 @@ def draw_sample(  # noqa: PLR0917 - what is drawn, and where
             handles += axes.plot(*np.array(segment).T, color=colours.text, lw=2.0, zorder=4)
     axes.set_xlim(box[0], box[1])
     axes.set_ylim(box[2], box[3])
-    above = paper.above_pt(labels)
     number_ticks(axes.xaxis, whole=whole[0])
     number_ticks(axes.yaxis, whole=whole[1])
     axes.set_xlabel("x", fontsize=SMALL)
     axes.set_ylabel("y", fontsize=SMALL)
-    paper.title("A title", above_pt=above)
-    paper = paper.settled()
+    paper = paper.settled(labels)
     text: dict[str, Any] = {"fontsize": SMALL, "color": colours.text, "parse_math": False}
     axes.set_xlabel(shortened(clean(names[0]), SMALL, paper.width_pt), **text)
     axes.set_ylabel(shortened(clean(names[1]), SMALL, paper.height_pt), **text)
@@ -151,7 +149,7 @@ class DecisionGrid:
         Coordinates along either column, ascending.
     levels
         Texts of these where they are levels; None of numbers.
-    said
+    outputs
         What is said of each pair, of shape (values of the second column, values of the first).
     has_labels
         Whether that is a label (or whether the target is met), and not a number of which there may be any.
@@ -165,7 +163,7 @@ class DecisionGrid:
 
     values: tuple[Floats, Floats]
     levels: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
-    said: NDArray[Any]
+    outputs: NDArray[Any]
     has_labels: bool
     is_target: bool
     points: Floats
@@ -196,13 +194,13 @@ def decisions(
     rows = np.tile(held, (len(first) * len(second), 1))
     rows[:, places[0]] = np.tile(first, len(second))
     rows[:, places[1]] = np.repeat(second, len(first))
-    said, has_labels = _asked(space, model, target, rows)
+    outputs, has_labels = _asked(space, model, target, rows)
     others = np.delete(marks, places, axis=1)
     fits = (others == np.delete(held, places)).all(axis=1)
     return DecisionGrid(
         values=(first, second),
         levels=(_levels(space[pair[0]], first), _levels(space[pair[1]], second)),
-        said=said.reshape(len(second), len(first)),
+        outputs=outputs.reshape(len(second), len(first)),
         has_labels=has_labels,
         is_target=target is not None,
         points=marks[:, places],
@@ -218,13 +216,13 @@ def _asked(space: FeatureSpace, model: Any, target: Any, rows: Floats) -> tuple[
         function = FunctionOracle(opened, space)
         if target is not None:
             return function.meets(frame, FunctionTarget(target)), True
-        said = function.predict(frame)
-        return said, said.dtype.kind != "f"
+        outputs = function.predict(frame)
+        return outputs, outputs.dtype.kind != "f"
     oracle = ModelOracle(opened, space)
     if target is not None:
         return oracle.meets(frame, parse_target(target, oracle.labels)), True
-    said = oracle.predict(frame)
-    return said, oracle.labels is not None or said.dtype.kind != "f"
+    outputs = oracle.predict(frame)
+    return outputs, oracle.labels is not None or outputs.dtype.kind != "f"
 
 
 def _values(feature: Feature, marks: Floats) -> Floats:
@@ -267,7 +265,7 @@ def draw_regions(
 
     colours = paper.colours.regions
     number = _numbered(grid, wanted, len(colours))
-    cells = np.array([[number[label] for label in row] for row in grid.said.tolist()])
+    cells = np.array([[number[label] for label in row] for row in grid.outputs.tolist()])
     handles: list[Any] = []
     for place, colour in enumerate(colours):
         marked = cells == place
@@ -291,12 +289,12 @@ def _numbered(grid: DecisionGrid, wanted: Any, count: int) -> dict[Any, int]:
     """Return the place of each label among so many colours: 0 is kept for what is wanted."""
     if grid.is_target:
         wanted = True
-    found = sorted(dict.fromkeys(grid.said.ravel().tolist()), key=str)
+    labels = sorted(dict.fromkeys(grid.outputs.ravel().tolist()), key=str)
     number = {}
-    for label in found:
+    for label in labels:
         if label == wanted:
             number[label] = 0
-    for place, label in enumerate([label for label in found if label != wanted], start=1):
+    for place, label in enumerate([label for label in labels if label != wanted], start=1):
         number[label] = min(place, count - 1)
     return number
 
@@ -340,7 +338,7 @@ def draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats],
 
     colours = paper.colours
     scale = LinearSegmentedColormap.from_list("ceopt", [colours.regions[1], colours.ground, colours.regions[0]])
-    cells = paper.ax.pcolorfast(*edges, grid.said.astype(np.float64), cmap=scale, zorder=0.5)
+    cells = paper.ax.pcolorfast(*edges, grid.outputs.astype(np.float64), cmap=scale, zorder=0.5)
     bar = paper.ax.figure.colorbar(cells, ax=paper.ax, pad=0.02)
     bar.set_label(say.put("model_says_value"), fontsize=SMALL, color=colours.muted)
     bar.outline.set_edgecolor(colours.grid)
@@ -378,8 +376,7 @@ def draw_surface(
     axes.set_ylim(edges[1][0], edges[1][-1])
     _name_axis(paper, "x", names[0], first, grid.levels[0], say=say)
     _name_axis(paper, "y", names[1], second, grid.levels[1], say=say)
-    paper.title("A title", above_pt=paper.above_pt(texts))  # for the layout; its width is known afterwards
-    paper = paper.settled()
+    paper = paper.settled(texts)
     paper.title(title, above_pt=paper.above_pt(texts))
     if handles:
         paper.legend(handles, texts, in_head=False)
@@ -462,11 +459,11 @@ def _write_labels(paper: Canvas, places: Floats, labels: Sequence[str]) -> None:
         x, y = spots[members[0]].tolist()
         text = ", ".join(labels[place] for place in members)
         others = taken[:number] + taken[number + 1 :]
-        found = _free_side((x, y), width_pt(text, SMALL), rim, others)
-        if found is None:
+        box = _free_side((x, y), width_pt(text, SMALL), rim, others)
+        if box is None:
             continue
-        taken.append(found)
-        middle = ((found[0] + found[2]) / 2.0 - x, (found[1] + found[3]) / 2.0 - y)
+        taken.append(box)
+        middle = ((box[0] + box[2]) / 2.0 - x, (box[1] + box[3]) / 2.0 - y)
         axes.annotate(
             text, places[members[0]], middle, textcoords="offset points", ha="center", va="center", fontsize=SMALL,
             color=paper.colours.text, zorder=6.0, path_effects=halo, in_layout=False, parse_math=False,

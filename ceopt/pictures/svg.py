@@ -73,10 +73,10 @@ def svg(picture: Axes | Figure, *, prefix: str = "picture", title: str = "") -> 
         raise InvalidValueError(_WHO, "a prefix of letters, digits, _ and -", but, "Begin it with a letter.")
     figure = _figure_of(picture)
     written = _TAG.sub(lambda tag: _NAMED.sub(rf"\g<1>{prefix}-", tag[0]), _written(figure))
-    found = _ROOT.search(written)
-    assert found is not None  # noqa: S101 - matplotlib has written it
-    body = written[found.end() :].replace("*{", f"#{prefix}-figure_1 *{{", 1)  # its style is for this picture alone
-    return _root(found[0], title or _titles(figure)) + body.rstrip() + "\n"
+    root = _ROOT.search(written)
+    assert root is not None  # noqa: S101 - matplotlib has written it
+    body = written[root.end() :].replace("*{", f"#{prefix}-figure_1 *{{", 1)  # its style is for this picture alone
+    return _root(root[0], title or _titles(figure)) + body.rstrip() + "\n"
 
 
 def _figure_of(picture: Any) -> Figure:

@@ -1,9 +1,8 @@
-"""The results for many people: one solution set each, and all of them as one table."""
+"""The results for many people: one solution set each, all of them as one table, and as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -17,11 +16,12 @@ from numpy.typing import NDArray
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.persistence import features_document, features_in
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.result.cohort_shown import CohortSummary, summary_of
-from ceopt.result.counterfactual import hands_out_copies, scalars
+from ceopt.result.cohort_shown import CohortSummary, plot_cohort, report_cohort, status_counts, summary_of
+from ceopt.result.counterfactual import hands_out_copies
 from ceopt.result.json_io import (
     damaged_as_sentence,
     is_list,
+    is_mapping,
     read_frame,
     read_value,
     require_fields,
@@ -31,7 +31,7 @@ from ceopt.result.json_io import (
     write_frame,
     write_value,
 )
-from ceopt.result.solution_set import SolutionSet
+from ceopt.result.solution_set import SolutionSet, moves_of, words_of_moves
 from ceopt.solvers.errors import InvalidValueError, counted, printable
 from ceopt.solvers.whole_files import json_document, write_text
 from ceopt.status import Status
@@ -51,7 +51,7 @@ _WHO: Final = "Cohort.from_json"
 _LISTS: Final = {
     "results": ("a list of results", is_list),
     "finished": ("a list of true and false", lambda value: is_list(value) and all(isinstance(v, bool) for v in value)),
-    "options": ("values by name", lambda value: isinstance(value, dict)),
+    "options": ("values by name", is_mapping),
 }
 #: What a result leaves out where it is what the first one says.
 _SHARED: Final = ("options", "versions", "rules", "target")
@@ -65,7 +65,7 @@ def cohort_to_json(cohort: Any) -> str:
         shared = {name: results[0][name] for name in _SHARED}
     for entry in results:
         for name, value in shared.items():
-            if _is_same(entry[name], value):
+            if json.dumps(entry[name]) == json.dumps(value):  # 1, 1.0 and true are three
                 del entry[name]
     document = {
         "format": FORMAT,
@@ -127,11 +127,6 @@ def _result(entry: dict[str, Any], shared: dict[str, Any], space: FeatureSpace, 
     return result_in(SolutionSet, {**shared, **entry}, own)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON: 1, 1.0 and true are three."""
-    return json.dumps(one) == json.dumps(other)
-
-
 def _require_columns(source: str, space: FeatureSpace, results: tuple[Any, ...]) -> None:
     """Refuse a cohort whose people or answers have other columns than its space."""
     for place, result in enumerate(results):
@@ -159,6 +154,10 @@ def _require_lengths(
 
 #: What a table of answers says beside their values, with the dtype of each column.
 _OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
+#: What a table of moves says, with the dtype of each column.
+_MOVES: Final[Mapping[str, Any]] = {
+    "rank": "int64", "column": object, "from": object, "to": object, "move": "float64", "unit": object,
+}  # fmt: skip
 
 
 @final
@@ -210,8 +209,7 @@ class Cohort:
 
     def counts(self) -> dict[str, int]:
         """Return how many rows have each status."""
-        statuses = Counter(result.status for result in self.results)
-        return {str(status): statuses[status] for status in Status if statuses[status]}
+        return status_counts(self.results)
 
     def summary(self) -> CohortSummary:
         """Return the cohort in a few numbers: statuses, share answered, median cost, most changed columns, seconds."""
@@ -228,21 +226,14 @@ class Cohort:
         """
         moves: list[dict[str, Any]] = []
         for result in self.results:
-            moves += _moves(result, self.space)
-        is_causal = any(answer.actions is not None for result in self.results for answer in result)
-        columns: dict[str, Any] = {
-            "query_id": _labels([move["query_id"] for move in moves], "query_id"),
-            "rank": pd.Series([move["rank"] for move in moves], dtype="int64"),
-            "column": pd.Series([move["column"] for move in moves], dtype=object),
-            "from": pd.Series([move["from"] for move in moves], dtype=object),
-            "to": pd.Series([move["to"] for move in moves], dtype=object),
-            "move": pd.Series([move["move"] for move in moves], dtype="float64"),
-            "unit": pd.Series([move["unit"] for move in moves], dtype=object),
-        }
-        if is_causal:
-            columns["why"] = pd.Series([move["why"] for move in moves], dtype=object)
-        if any(move["asked_by"] for move in moves):
-            columns["asked_by"] = pd.Series([move["asked_by"] for move in moves], dtype=object)
+            for move in moves_of(result):
+                feature = self.space[move["column"]]
+                step = _move(feature, move["from"], move["to"])
+                moves.append({**move, "query_id": result.query_id, "move": step, "unit": feature.unit})
+        columns: dict[str, Any] = {"query_id": _labels([move["query_id"] for move in moves], "query_id")}
+        dtypes = {**_MOVES, **dict.fromkeys(words_of_moves(self.results, moves), object)}
+        for name, dtype in dtypes.items():
+            columns[name] = pd.Series([move[name] for move in moves], dtype=dtype)
         return pd.DataFrame(columns, index=pd.RangeIndex(len(moves)))
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -271,18 +262,11 @@ class Cohort:
 
     def failures(self) -> pd.DataFrame:
         """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
-        labels = []
-        statuses = []
-        reasons = []
-        for result in self.results:
-            if not result.status.is_settled:
-                labels.append(result.query_id)
-                statuses.append(str(result.status))
-                reasons.append(result.reason)
-        index = _labels(labels, "query_id")
+        failed = [result for result in self.results if not result.status.is_settled]
+        index = _labels([result.query_id for result in failed], "query_id")
         columns = {
-            "status": pd.Series(statuses, index=index, dtype=object),
-            "reason": pd.Series(reasons, index=index, dtype=object),
+            "status": pd.Series([str(result.status) for result in failed], index=index, dtype=object),
+            "reason": pd.Series([result.reason for result in failed], index=index, dtype=object),
         }
         return pd.DataFrame(columns)
 
@@ -307,14 +291,10 @@ class Cohort:
         columns: dict[str, pd.Series[Any]] = {}
         for word, dtype in own.items():
             columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
-        frames = [self.space.frame([])]
-        has_answer = []
-        for line in lines:
-            has_answer.append(line["frame"] is not None)
-            if line["frame"] is not None:
-                frames.append(line["frame"])
-        raw = pd.concat(frames, ignore_index=True)
-        place = _places(has_answer)
+        frames = [line["frame"] for line in lines if line["frame"] is not None]
+        raw = pd.concat([self.space.frame([]), *frames], ignore_index=True)
+        has_answer = np.array([line["frame"] is not None for line in lines], dtype=bool)
+        place = np.where(has_answer, np.cumsum(has_answer) - 1, -1)
         for name in self.space.names:
             columns[name] = _spread(raw[name], place)
         table = pd.DataFrame(columns)
@@ -388,9 +368,7 @@ class Cohort:
         >>> [text.get_text() for text in ax.get_yticklabels()], [text.get_text() for text in ax.texts]
         (['north', 'south'], ['1 of 1 served', '2 of 2 served'])
         """
-        from ceopt.result.cohort_shown import plot_cohort
-
-        return plot_cohort(self, kind, by=by, ax=ax, dark=dark, language=language)
+        return plot_cohort(self.results, self.queries, self.space, kind, by=by, ax=ax, dark=dark, language=language)
 
     def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
         """Write one file of HTML about all people, which needs nothing else, and prints; it is the extra ``report``.
@@ -421,9 +399,7 @@ class Cohort:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        from ceopt.result.cohort_shown import report_cohort
-
-        report_cohort(self, path, title=title, language=language)
+        report_cohort(self.results, self.queries, self.space, path, title=title, language=language)
 
     def __repr__(self) -> str:
         return f"<Cohort of {len(self)}: {self._counted()}>"
@@ -434,26 +410,6 @@ class Cohort:
 
     def _counted(self) -> str:
         return ", ".join(f"{count} {status}" for status, count in self.counts().items())
-
-
-def _moves(result: SolutionSet, space: FeatureSpace) -> Iterator[dict[str, Any]]:
-    """Give each move of each answer."""
-    before = scalars(result.factual)
-    for answer in result:
-        for name in answer.listed:
-            old = before[name]
-            new = answer.values[name]
-            yield {
-                "query_id": result.query_id,
-                "rank": answer.rank,
-                "column": name,
-                "from": old,
-                "to": new,
-                "move": _move(space[name], old, new),
-                "unit": space[name].unit,
-                "why": answer.why(name),
-                "asked_by": ", ".join(answer.asked_by.get(name, ())),
-            }
 
 
 def _move(feature: Feature, old: Any, new: Any) -> float:
@@ -483,27 +439,17 @@ def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
     if not result.counterfactuals:
         is_favourable = result.status is Status.ALREADY_FAVOURABLE
         cost = 0.0 if is_favourable else np.nan
-        bound = _or_missing(result.bound)
-        yield {**of_person, "rank": 0, "cost": cost, "bound": bound, "verified": is_favourable, "frame": None}
+        verified = {"cost": cost, "bound": result.bound, "verified": is_favourable}
+        yield {**of_person, **verified, "rank": 0, "frame": None}
     for answer in result.counterfactuals:
         yield {
             **of_person,
             "rank": answer.rank,
             "cost": answer.cost,
-            "bound": _or_missing(answer.bound),
+            "bound": answer.bound,
             "verified": answer.verified,
             "frame": answer.frame,
         }
-
-
-def _or_missing(number: float | None) -> float:
-    return np.nan if number is None else number
-
-
-def _places(has_answer: list[bool]) -> NDArray[np.intp]:
-    """Return the place of each line among those with an answer, -1 without one."""
-    known = np.array(has_answer, dtype=bool)
-    return np.where(known, np.cumsum(known) - 1, -1)
 
 
 def _spread(column: pd.Series[Any], place: NDArray[np.intp]) -> pd.Series[Any]:

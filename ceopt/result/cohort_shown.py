@@ -1,4 +1,4 @@
-"""A cohort in a few numbers: how it ended for whom, what it costs, what changes most, how long it took."""
+"""What a cohort shows: a summary in a few numbers, pictures of changes, costs and statuses, and the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.words.sentences import ResultInWords
 
-__all__ = ["CohortSummary", "plot_cohort", "report_cohort", "summary_of"]
+__all__ = ["CohortSummary", "plot_cohort", "report_cohort", "status_counts", "summary_of"]
 
 # ==== A cohort in a few numbers: how it ended for whom, what it costs, what changes most, how long it took ============
 
@@ -147,16 +147,22 @@ def _rule_text(row: Mapping[Any, Any]) -> str:
     return f"{rule} ({widths} wider would do{whom})"
 
 
+def status_counts(results: Iterable[SolutionSet]) -> dict[str, int]:
+    """Return how many results have each status, in the order of the statuses."""
+    counts = Counter(result.status for result in results)
+    return {str(status): counts[status] for status in Status if counts[status]}
+
+
 def summary_of(results: Iterable[SolutionSet], names: Iterable[str]) -> CohortSummary:
     """Return what became of people, whose columns have these names."""
     results = list(results)
-    statuses = Counter(result.status for result in results)
+    statuses = status_counts(results)
     best = [result[0] for result in results if len(result)]
-    needy = len(results) - statuses[Status.ALREADY_FAVOURABLE]
+    needy = len(results) - statuses.get(Status.ALREADY_FAVOURABLE, 0)
     seconds = [result.timings["total"] for result in results if "total" in result.timings]
     return CohortSummary(
         people=len(results),
-        statuses={str(status): statuses[status] for status in Status if statuses[status]},
+        statuses=statuses,
         share_answered=len(best) / needy if needy else math.nan,
         median_cost=_median([answer.cost for answer in best]),
         most_changed=_shares(Counter(name for answer in best for name in answer.changed), len(best), names),
@@ -172,15 +178,15 @@ def alike(results: Iterable[SolutionSet]) -> list[list[SolutionSet]]:
     Where no rule is named, those of whom the same is said are together; a search that ended early stands apart from one
     that did not.
     """
-    found: dict[tuple[Any, ...], list[SolutionSet]] = {}
+    groups: dict[tuple[Any, ...], list[SolutionSet]] = {}
     for result in results:
         if result.status is not Status.INFEASIBLE:
             continue
         names = tuple(name for name, _, _ in result.conflict)
         is_early = any(phrase.name == "conflict_unfinished" for phrase in phrases_of(result.reason))
         key = (names, is_early) if names else (str(result.reason),)
-        found.setdefault(key, []).append(result)
-    return sorted(found.values(), key=len, reverse=True)
+        groups.setdefault(key, []).append(result)
+    return sorted(groups.values(), key=len, reverse=True)
 
 
 def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
@@ -204,9 +210,9 @@ def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
 def _shares(changed: Counter[str], answers: int, names: Iterable[str]) -> pd.Series[float]:
     """Return the share of answers that change each column, the greatest first, else in the columns' order."""
     places = {name: place for place, name in enumerate(names)}
-    found = sorted(changed, key=lambda name: (-changed[name], places.get(name, len(places))))
-    shares = [changed[name] / answers for name in found]
-    index = pd.Index(found, dtype=object, name="column")
+    columns = sorted(changed, key=lambda name: (-changed[name], places.get(name, len(places))))
+    shares = [changed[name] / answers for name in columns]
+    index = pd.Index(columns, dtype=object, name="column")
     return pd.Series(shares, index=index, dtype="float64", name="share")
 
 
@@ -234,61 +240,48 @@ _GROUPS: Final = 12
 _SENSES: Final = {"raised": "rise", "lowered": "fall", "another_level": "other"}
 
 
-class PicturedCohort(Protocol):
-    """What the pictures show of a :class:`~ceopt.Cohort`."""
-
-    @property
-    def results(self) -> tuple[SolutionSet, ...]:
-        """One a row."""
-
-    @property
-    def queries(self) -> pd.DataFrame:
-        """The rows."""
-
-    @property
-    def space(self) -> FeatureSpace:
-        """The columns."""
-
-
-def plot_cohort(cohort: PicturedCohort, kind: str, *, by: Any, ax: Any, dark: bool, language: str) -> Axes:
+def plot_cohort(
+    results: Sequence[SolutionSet], queries: pd.DataFrame, space: FeatureSpace, kind: str, *, by: Any, ax: Any,
+    dark: bool, language: str,
+) -> Axes:  # fmt: skip
     """Draw what :meth:`ceopt.Cohort.plot` is asked for; see there."""
     require_library(_PLOT, "matplotlib")
     checked = check_arguments(_PLOT, _CHECKS, {"kind": kind, "language": language})
     say = CAPTIONS[checked["language"]]
-    if not cohort.results:
+    if not results:
         raise InvalidValueError(_PLOT, "some rows", "the cohort has none", "Ask about some.")
-    groups = _groups(cohort, by, say)
+    groups = {say.put("all"): list(results)}
+    if by is not None:
+        groups = _groups(results, _keys(queries, by), by, space)
     if kind == "status":
         return _status(groups, say, by=by, ax=ax, dark=dark)
-    if not any(len(result) for result in cohort.results):
-        counts = Counter(str(result.status) for result in cohort.results)
-        said = ", ".join(f"{count} are {status}" for status, count in counts.items())
-        raise InvalidValueError(_PLOT, "someone with an answer", said, 'kind="status" draws this.')
+    if not any(len(result) for result in results):
+        counts = Counter(str(result.status) for result in results)
+        statuses = ", ".join(f"{count} are {status}" for status, count in counts.items())
+        raise InvalidValueError(_PLOT, "someone with an answer", statuses, 'kind="status" draws this.')
     if kind == "costs":
         return _costs(groups, say, ax=ax, dark=dark)
-    return _changes(groups, cohort.space, say, by=by, ax=ax, dark=dark)
+    return _changes(groups, space, say, by=by, ax=ax, dark=dark)
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
-def _groups(cohort: PicturedCohort, by: Any, say: Captions) -> dict[str, list[SolutionSet]]:
-    """Return the results by group, in the order of levels, of numbers or of the alphabet; one group without ``by``."""
-    if by is None:
-        return {say.put("all"): list(cohort.results)}
-    keys = _keys(cohort, by)
+def _groups(
+    results: Sequence[SolutionSet], keys: pd.Series[Any], by: Any, space: FeatureSpace
+) -> dict[str, list[SolutionSet]]:
+    """Return the results by group, in the order of levels, of numbers or of the alphabet."""
     members: dict[str, list[SolutionSet]] = {}
-    for key in _ordered(keys, by, cohort.space):
-        members[_named(key)] = []
+    for key in _ordered(keys, by, space):
+        members[shown(key)] = []
     if len(members) > _GROUPS:
         but = f"by has {len(members)}"
         raise InvalidValueError(_PLOT, f"at most {_GROUPS} groups", but, "Join some: by=pd.cut(column, 5) for numbers.")
-    for key, result in zip(keys, cohort.results, strict=True):
-        members[_named(key)].append(result)
+    for key, result in zip(keys, results, strict=True):
+        members[shown(key)].append(result)
     return members
 
 
-def _keys(cohort: PicturedCohort, by: Any) -> pd.Series[Any]:
+def _keys(queries: pd.DataFrame, by: Any) -> pd.Series[Any]:
     """Return the group of each row, in the order of the rows."""
-    queries = cohort.queries
     if isinstance(by, str):
         if by not in queries.columns:
             raise UnknownNameError.among(_PLOT, "column", by, [str(name) for name in queries.columns])
@@ -310,9 +303,9 @@ def _keys(cohort: PicturedCohort, by: Any) -> pd.Series[Any]:
 
 
 def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
-    found = keys.drop_duplicates().tolist()
-    missing = [key for key in found if pd.isna(key)]
-    known = [key for key in found if not pd.isna(key)]
+    distinct = keys.drop_duplicates().tolist()
+    missing = [key for key in distinct if pd.isna(key)]
+    known = [key for key in distinct if not pd.isna(key)]
     if isinstance(keys.dtype, pd.CategoricalDtype):
         order = keys.dtype.categories.tolist()
         known.sort(key=order.index)
@@ -324,10 +317,6 @@ def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
         except TypeError:
             known.sort(key=str)
     return known + missing[:1]
-
-
-def _named(key: Any) -> str:
-    return shown(key)
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -359,7 +348,7 @@ def _changes(
 
 
 def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for result in results:
         if not len(result):
             continue
@@ -371,8 +360,8 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
             if feature.kind not in {"categorical", "binary"}:
                 rises = feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name])
                 sense = "raised" if rises else "lowered"
-            found.setdefault(name, Counter())[sense] += 1
-    return found
+            counts.setdefault(name, Counter())[sense] += 1
+    return counts
 
 
 def _change_bar(group: str, how: Counter[str], answered: int, say: Captions, *, by: Any) -> Bar:
@@ -408,15 +397,11 @@ def _costs(groups: dict[str, list[SolutionSet]], say: Captions, *, ax: Any, dark
 def _status(groups: dict[str, list[SolutionSet]], say: Captions, *, by: Any, ax: Any, dark: bool) -> Axes:
     """Draw how many people have each status: a row a status, or a row a group."""
     counts = {group: Counter(str(result.status) for result in results) for group, results in groups.items()}
-    total = Counter[str]()
-    for of_group in counts.values():
-        total += of_group
-    there = [str(status) for status in Status if total[str(status)]]
+    total = status_counts(result for results in groups.values() for result in results)
     people = sum(total.values())
     rows = []
     if by is None:
-        for status in there:
-            count = total[status]
+        for status, count in total.items():
             text = f"{say.number(f'{count:,}')} ({100.0 * count / people:.0f} %)"
             rows.append(Bars(say.put(status), (Bar({status: count}, text),)))
     else:
@@ -427,7 +412,7 @@ def _status(groups: dict[str, list[SolutionSet]], say: Captions, *, by: Any, ax:
             rows.append(Bars(group, (Bar(shares, say.put("served", **_part(settled, size, say))),)))
     title = say.count("statuses", people)
     foot = say.put("rows" if by is None else "share_of_rows")
-    parts = {status: status for status in there}
+    parts = {status: status for status in total}
     return draw_bars(_PLOT, rows, parts, title=title, foot=foot, say=say, ax=ax, dark=dark, legend=by is not None)
 
 
@@ -438,47 +423,45 @@ _REPORT: Final = "Cohort.report"
 _LABELS: Final = 12
 
 
-class ReportedCohort(PicturedCohort, Protocol):
-    """What a report says of a :class:`~ceopt.Cohort`."""
-
-    def summary(self) -> CohortSummary:
-        """Return it in a few numbers."""
-
-
-def report_cohort(cohort: ReportedCohort, path: Any, *, title: Any, language: Any) -> None:
+def report_cohort(
+    results: Sequence[SolutionSet], queries: pd.DataFrame, space: FeatureSpace, path: Any, *, title: Any, language: Any
+) -> None:
     """Write what :meth:`ceopt.Cohort.report` is asked for; see there."""
     say = require_report(_REPORT, title=title, language=language)
     spoken = language_of(_REPORT, language)
-    told = [in_words(result, spoken) for result in cohort.results]
+    sentences = [in_words(result, spoken) for result in results]
     people = []
-    for result, words in zip(cohort.results, told, strict=True):
+    for result, words in zip(results, sentences, strict=True):
         people.append(_line(result, words, say, spoken))
     rules: dict[str, None] = {}
-    for words in told:
+    for words in sentences:
         rules.update(dict.fromkeys(words.rules))
     heading = title
     if heading is None:
         heading = say["report_of_people"].format(count=spoken.number(len(people)))
+    known_by: list[tuple[str, str]] = []
+    if results:  # the program is that of the person with the greatest
+        known_by = sources(max(results, key=lambda result: result.size.get("rows", 0)), say, spoken)
     write_page(
         _REPORT,
         path,
         "people.html",
         title=heading,
         language=language,
-        beyond=tuple(beyond_lines(cohort.results, spoken)),
-        summary=_summary(cohort.summary(), say, spoken),
-        pictures=_pictures(cohort, language),
+        beyond=tuple(beyond_lines(results, spoken)),
+        summary=_summary(summary_of(results, space.names), say, spoken),
+        pictures=_pictures(results, queries, space, language),
         people=people,
-        proved=_without(cohort.results, told, say, spoken, proved=True),
-        unproved=_without(cohort.results, told, say, spoken, proved=False),
+        proved=_without(results, sentences, say, spoken, proved=True),
+        unproved=_without(results, sentences, say, spoken, proved=False),
         rules=tuple(rules),
-        sources=_sources(cohort.results, say, spoken),
+        sources=known_by,
     )
 
 
 def _without(
     results: Sequence[SolutionSet],
-    told: Sequence[ResultInWords],
+    sentences: Sequence[ResultInWords],
     say: Mapping[str, str],
     language: Language,
     *,
@@ -486,7 +469,7 @@ def _without(
 ) -> list[dict[str, Any]]:
     """Return who has no answer, with or without a proof: those of whom the same is said together, the most first."""
     groups: dict[tuple[Any, ...], list[SolutionSet]] = {}
-    for result, words in zip(results, told, strict=True):
+    for result, words in zip(results, sentences, strict=True):
         if not result.status.is_settled and proved == (result.status is Status.INFEASIBLE):
             names = tuple(name for name, _, _ in result.conflict)
             groups.setdefault((result.status, words.reasons, words.conflict_head, names), []).append(result)
@@ -536,21 +519,17 @@ def _summary(summary: CohortSummary, say: Mapping[str, str], language: Language)
     return [(name, text) for name, text in rows if text]
 
 
-def _pictures(cohort: ReportedCohort, language: str) -> list[dict[str, Any]]:
+def _pictures(
+    results: Sequence[SolutionSet], queries: pd.DataFrame, space: FeatureSpace, language: str
+) -> list[dict[str, Any]]:
     """Return the picture of statuses and, where somebody has an answer, those of changes and costs."""
-    if not cohort.results:
+    if not results:
         return []
     kinds = ["status"]
-    if any(answer.changed for result in cohort.results for answer in result):
+    if any(answer.changed for result in results for answer in result):
         kinds = ["changes", "costs", "status"]
     drawn = []
     for kind in kinds:
-        drawn.append(picture(partial(plot_cohort, cohort, kind, by=None, ax=None, language=language), kind))
+        draw = partial(plot_cohort, results, queries, space, kind, by=None, ax=None, language=language)
+        drawn.append(picture(draw, kind))
     return drawn
-
-
-def _sources(results: Sequence[SolutionSet], say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
-    """Return by what model, data and programs are known again, of the person with the greatest program."""
-    if not results:
-        return []
-    return sources(max(results, key=lambda result: result.size.get("rows", 0)), say, language)

@@ -1,4 +1,4 @@
-"""One verified answer: values in the person's own columns and units, cost, prediction and what is proved."""
+"""One verified answer: values in the person's own columns and units, cost, prediction; and cells of tables as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError, printable
 from ceopt.words.language import exact, in_six_digits, is_number, language_of
-from ceopt.words.sentences import ToldAnswer, feature_of, sentences_of, unit_of
+from ceopt.words.sentences import feature_of, sentences_of, unit_of
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -189,37 +189,7 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 _MOST_ROWS: Final = 60
 
 
-class ShownAnswer(ToldAnswer, Protocol):
-    """What a table says of a :class:`~ceopt.Counterfactual`."""
-
-    @property
-    def rank(self) -> int:
-        """1 for the best."""
-
-    @property
-    def cost(self) -> float:
-        """What it costs."""
-
-    @property
-    def prediction(self) -> Any:
-        """What the user's own model says."""
-
-    @property
-    def listed(self) -> tuple[str, ...]:
-        """The columns that change or are held."""
-
-
-def answer_to_text(answer: ShownAnswer) -> str:
-    """Lay out the values of an answer in columns, and beside those that change what they were."""
-    return text_table(_headline(answer), _cells(answer))
-
-
-def answer_to_html(answer: ShownAnswer) -> str:
-    """Write the same as an HTML table."""
-    return html_table(_headline(answer), _cells(answer))
-
-
-def _headline(answer: ShownAnswer) -> str:
+def _headline(answer: Counterfactual) -> str:
     names = answer.values.index
     line = f"answer {answer.rank}, cost {answer.cost:.4g}, prediction {shown(answer.prediction)}"
     if len(names) > _MOST_ROWS:
@@ -227,7 +197,7 @@ def _headline(answer: ShownAnswer) -> str:
     return line
 
 
-def _cells(answer: ShownAnswer) -> list[tuple[str, ...]]:
+def _cells(answer: Counterfactual) -> list[tuple[str, ...]]:
     """Return titles, and a row a column; of many columns, only what is listed as a change."""
     names = list(answer.values.index)
     if len(names) > _MOST_ROWS:
@@ -238,17 +208,17 @@ def _cells(answer: ShownAnswer) -> list[tuple[str, ...]]:
     return [row[:2] for row in cells]
 
 
-def _rows(answer: ShownAnswer, names: list[str]) -> Iterator[tuple[str, str, str]]:
+def _rows(answer: Counterfactual, names: list[str]) -> Iterator[tuple[str, str, str]]:
     values = answer.values
     before = answer.factual
     for name in names:
         feature = feature_of(answer.space, name)
         was = ""
         value = shown_value(values[name], feature)
-        if name in answer.changed:
-            home = None if before is None else before[name]
-            was, value = shown_move(home, values[name], feature, answer.printed.get(name))
-            was = was if before is not None else ""
+        if name in answer.changed and before is not None:
+            was, value = shown_move(before[name], values[name], feature, answer.printed.get(name))
+        elif name in answer.changed:
+            _, value = shown_move(None, values[name], feature, answer.printed.get(name))
         unit = unit_of(feature)
         if unit:
             value = f"{value} {unit}"
@@ -402,10 +372,10 @@ class Counterfactual:
         return sentences_of(self, self.changed, language_of("Counterfactual.sentences", language, templates))
 
     def __repr__(self) -> str:
-        return answer_to_text(self)
+        return text_table(_headline(self), _cells(self))
 
     def _repr_html_(self) -> str:
-        return answer_to_html(self)
+        return html_table(_headline(self), _cells(self))
 
 
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:

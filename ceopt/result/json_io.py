@@ -1,4 +1,4 @@
-"""A solution set as JSON of a fixed version, and back without loss: values bit for bit, dtypes included."""
+"""Results as JSON of a fixed version, and back without loss: values bit for bit, dtypes included."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from ceopt.formulations.space.persistence import features_document, features_in
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.shown import SurrogateReport
-from ceopt.solvers.checks import is_number, plain
+from ceopt.solvers.checks import is_number, is_whole, plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, printable
 from ceopt.solvers.whole_files import json_document
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "damaged_as_sentence",
+    "expected_fields",
     "from_json",
     "is_list",
+    "is_mapping",
     "is_plain",
     "is_text",
     "list_of",
@@ -44,9 +47,10 @@ __all__ = [
     "write_value",
 ]
 
-# ==== The fields of a solution set in JSON, and what each may hold ====================================================
+# ==== The fields of a result in JSON, and what each may hold ==========================================================
 
 Check = Callable[[Any], bool]
+Expected = tuple[str, Check]
 
 
 def or_none(check: Check) -> Check:
@@ -67,14 +71,12 @@ def _is_truth(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return is_whole(value) and abs(value) < 2**63
 
 
-def _is_mapping(value: Any) -> bool:
+def is_mapping(value: Any) -> bool:
+    """Whether a value is a mapping."""
     return isinstance(value, Mapping)
-
-
-_is_mapping_or_none: Final = or_none(_is_mapping)
 
 
 def is_list(value: Any) -> bool:
@@ -109,79 +111,63 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | bool) or is_number(value)
 
 
-_is_actions: Final = or_none(_mapping_of(is_plain))
-
-
-def is_label(value: Any) -> bool:
-    """Whether a value may label a row: what can be looked up."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
+def _is_anything(_value: Any) -> bool:
     return True
 
 
-RESULT: dict[str, tuple[str, Check]] = {
-    "query_id": ("a label, of text, a number or a time", is_label),
-    "bound": ("a number or null", _is_number_or_none),
-    "gap": ("a number or null", _is_number_or_none),
-    "margin": ("a number or null", _is_number_or_none),
-    "complete": ("true or false", _is_truth),
-    "reason": ("text", is_text),
-    "conflict": ("a list of [name, sentence, number or null]", list_of(_is_conflict)),
-    "relaxed": ("numbers by name", _mapping_of(is_number)),
-    "timings": ("numbers by name", _mapping_of(is_number)),
-    "solver": ("text", is_text),
-    "versions": ("texts by name", _mapping_of(is_text)),
-    "options": ("values by name", _is_mapping),
-    "target": ("text", is_text),
-    "removed": ("texts by name", _mapping_of(is_text)),
-    "rules": ("texts by name", _mapping_of(is_text)),
-    "beyond": ("texts by name", _mapping_of(is_text)),
-    "fingerprints": ("texts by name", _mapping_of(is_text)),
-    "size": ("whole numbers by name", _mapping_of(_is_whole)),
-    "min_distance": ("a number or null", _is_number_or_none),
-    "after_distance_filter": ("a list of whole numbers", list_of(_is_whole)),
-    "after_diversity_filter": ("a list of whole numbers", list_of(_is_whole)),
-    "safety": ("a list of numbers", list_of(is_number)),
-    "surrogate": ("values by name, or null", _is_mapping_or_none),
-    "space": ("values by name, or null", _is_mapping_or_none),
+_BY_NAME_OR_NULL: Final[Expected] = ("values by name, or null", or_none(is_mapping))
+#: What JSON may hold of a field, by the type that its dataclass declares. Fields of other types are written apart.
+_OF_TYPE: Final[Mapping[str, Expected]] = {
+    "bool": ("true or false", _is_truth),
+    "int": ("a whole number", _is_whole),
+    "float": ("a number", is_number),
+    "float | None": ("a number or null", _is_number_or_none),
+    "str": ("text", is_text),
+    "str | None": ("text or null", or_none(is_text)),
+    "tuple[int, ...]": ("a list of whole numbers", list_of(_is_whole)),
+    "tuple[float, ...]": ("a list of numbers", list_of(is_number)),
+    "tuple[str, ...]": ("a list of texts", list_of(is_text)),
+    "tuple[tuple[str, str, float | None], ...]": (
+        "a list of [name, sentence, number or null]",
+        list_of(_is_conflict),
+    ),
+    "Mapping[str, Any]": ("values by name", is_mapping),
+    "Mapping[str, int]": ("whole numbers by name", _mapping_of(_is_whole)),
+    "Mapping[str, float]": ("numbers by name", _mapping_of(is_number)),
+    "Mapping[str, str]": ("texts by name", _mapping_of(is_text)),
+    "Mapping[str, tuple[str, ...]]": ("lists of texts by name", _mapping_of(list_of(is_text))),
+    "Mapping[str, tuple[float, float]]": ("two numbers by name", _mapping_of(_is_printed)),
+    "pd.Series[float]": ("numbers by name", _mapping_of(is_number)),
+    "pd.Series[Any] | None": ("values by name, or null", or_none(_mapping_of(is_plain))),
+    "SurrogateReport | None": _BY_NAME_OR_NULL,
 }
-SURROGATE: dict[str, tuple[str, Check]] = {
-    "coef": ("numbers by name", _mapping_of(is_number)),
-    "intercept": ("a number", is_number),
-    "fidelity": ("a number", is_number),
-    "stability": ("a number", is_number),
-    "worst_case_error": ("a number", is_number),
-    "radius": ("a number", is_number),
-    "program_status": ("text", is_text),
-    "program_gap": ("a number", is_number),
-    "n_queries": ("a whole number", _is_whole),
-}
-ANSWER: dict[str, tuple[str, Check]] = {
-    "cost": ("a number", is_number),
+#: The same by name, where the type says too little.
+_OF_NAME: Final[Mapping[str, Expected]] = {
+    "query_id": ("a label, of text, a number or a time", pd.api.types.is_hashable),
     "score": ("a number, or numbers by label", _is_score),
-    "slack": ("a number or null", _is_number_or_none),
-    "changed": ("a list of texts", list_of(is_text)),
-    "verified": ("true or false", _is_truth),
-    "rank": ("a whole number", _is_whole),
-    "bound": ("a number or null", _is_number_or_none),
-    "gap": ("a number or null", _is_number_or_none),
-    "asked_by": ("lists of texts by name", _mapping_of(list_of(is_text))),
-    "printed": ("two numbers by name", _mapping_of(_is_printed)),
-    "actions": ("values by name, or null", _is_actions),
+    "prediction": ("a value", _is_anything),
     "cluster": ("a number, text or null", is_plain),
-    "way": ("text or null", or_none(is_text)),
 }
 
 
-def require_fields(who: str, where: str, given: Mapping[str, Any], known: Mapping[str, tuple[str, Check]]) -> None:
+def expected_fields(kind: type) -> dict[str, Expected]:
+    """Return what JSON may hold of each field of a dataclass, of those that it writes as plain data."""
+    expected = {}
+    for field in fields(kind):
+        known = _OF_NAME.get(field.name) or _OF_TYPE.get(str(field.type))
+        if known is not None:
+            expected[field.name] = known
+    return expected
+
+
+def require_fields(who: str, where: str, given: Mapping[str, Any], known: Mapping[str, Expected]) -> None:
     """Refuse a field that holds something else than it may."""
     for name, (needs, check) in known.items():
         if name in given and not check(given[name]):
-            said = repr(given[name])
-            said = said if len(said) <= 80 else f"{said[:80]}..."
-            raise InvalidTypeError(who, f"{needs} as {name!r}{where}", f"it is {said}", "Write it anew with to_json.")
+            held = repr(given[name])
+            if len(held) > 80:
+                held = f"{held[:80]}..."
+            raise InvalidTypeError(who, f"{needs} as {name!r}{where}", f"it is {held}", "Write it anew with to_json.")
 
 
 # ==== Points and spans of time as JSON and back: what a row may be labelled with beside numbers and text ==============
@@ -298,8 +284,8 @@ def read_said(text: str, phrases: Any) -> str:
 
 def _write_field(value: Any) -> Any:
     if isinstance(value, Phrase):
-        fields = {name: _write_field(field) for name, field in value.fields.items()}
-        return {"phrase": value.name, "fields": fields}
+        words = {name: _write_field(field) for name, field in value.fields.items()}
+        return {"phrase": value.name, "fields": words}
     if isinstance(value, tuple):
         return [_write_field(entry) for entry in value]
     return write_value(value)
@@ -309,10 +295,9 @@ def _read_field(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_read_field(entry) for entry in value)
     if isinstance(value, dict) and value.keys() == {"phrase", "fields"}:
-        name, fields = value["phrase"], value["fields"]
-        if not isinstance(name, str) or not isinstance(fields, dict):
+        if not isinstance(value["phrase"], str) or not isinstance(value["fields"], dict):
             raise ValueError("a phrase has no name and fields")
-        return Phrase(name, {word: _read_field(field) for word, field in fields.items()})
+        return Phrase(value["phrase"], {word: _read_field(field) for word, field in value["fields"].items()})
     return read_value(value)
 
 
@@ -431,13 +416,14 @@ FORMAT = "ceopt solution set"
 VERSION = 1
 _WHO = "SolutionSet.from_json"
 
-#: Fields that are plain as they are.
-_RESULT = (
-    "bound gap margin complete reason conflict relaxed timings solver versions options target removed query_id".split()
-)
 #: Fields that text of an earlier day lacks.
 _LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size beyond".split()
-_ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
+#: Fields of an answer by column, which may bear the name of a mark, such as "time".
+_BY_COLUMN = ("asked_by", "printed", "actions")
+_ANSWER = expected_fields(Counterfactual)
+for _of_set in ("factual", "rules"):  # the solution set has them
+    del _ANSWER[_of_set]
+_PLAIN_OF_ANSWER = [name for name in _ANSWER if name not in _BY_COLUMN]
 
 
 def to_json(result: Any) -> str:
@@ -453,8 +439,9 @@ def to_json(result: Any) -> str:
 def result_document(result: Any) -> dict[str, Any]:
     """Return what JSON holds of a result, but for its format and the space."""
     document: dict[str, Any] = {"status": str(result.status)}
-    for name in (*_RESULT, *_LATER):
-        document[name] = write_value(getattr(result, name))
+    for name in expected_fields(type(result)):
+        if name != "surrogate":
+            document[name] = write_value(getattr(result, name))
     document["phrases"] = {
         "reason": phrases_document(result.reason),
         "target": phrases_document(result.target),
@@ -462,15 +449,14 @@ def result_document(result: Any) -> dict[str, Any]:
         "removed": {name: phrases_document(text) for name, text in result.removed.items()},
         "rules": {name: phrases_document(text) for name, text in result.rules.items()},
     }
-    document["surrogate"] = None
-    if result.surrogate is not None:
-        document["surrogate"] = write_value(result.surrogate.to_mapping())
+    surrogate = result.surrogate
+    document["surrogate"] = None if surrogate is None else write_value(surrogate.to_mapping())
     document["factual"] = write_row(result.factual)
     document["counterfactuals"] = [_write_answer(answer) for answer in result]
     return document
 
 
-def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
+def from_json(make: type[Made], text_or_path: Any) -> Made:
     """Read what :func:`to_json` wrote, from text or from a file, and make a :class:`~ceopt.SolutionSet` of it."""
     source, document = json_document(_WHO, text_or_path)
     require_format(_WHO, source, document, FORMAT, VERSION)
@@ -481,7 +467,7 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
         return result_in(make, document, space)
 
 
-def result_in(make: Callable[..., Made], document: dict[str, Any], space: FeatureSpace | None) -> Made:
+def result_in(make: type[Made], document: dict[str, Any], space: FeatureSpace | None) -> Made:
     """Return the result of what :func:`result_document` wrote.
 
     Raises
@@ -489,20 +475,22 @@ def result_in(make: Callable[..., Made], document: dict[str, Any], space: Featur
     CeoptError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
         A document that is damaged.
     """
-    fields = {name: read_value(document[name]) for name in _RESULT}
-    for name in _LATER:
-        if name in document:
-            fields[name] = read_value(document[name])
-    surrogate = read_value(document.get("surrogate"))
-    require_fields(_WHO, "", fields | {"surrogate": surrogate}, RESULT)
-    if surrogate is not None:
-        require_fields(_WHO, " of the surrogate", surrogate, SURROGATE)
-    fields["surrogate"] = SurrogateReport.from_mapping(surrogate)
-    _add_phrases(fields, document.get("phrases") or {})
+    expected = expected_fields(make)
+    held: dict[str, Any] = {"surrogate": read_value(document.get("surrogate"))}
+    for name in expected:
+        is_optional = name in _LATER or name == "surrogate"
+        if name in document or not is_optional:
+            held[name] = read_value(document[name])
+    require_fields(_WHO, "", held, expected)
+    if held["surrogate"] is not None:
+        require_fields(_WHO, " of the surrogate", held["surrogate"], expected_fields(SurrogateReport))
+    held["surrogate"] = SurrogateReport.from_mapping(held["surrogate"])
+    _add_phrases(held, document.get("phrases") or {})
     require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
     factual = read_row(_WHO, document["factual"])
     answers = tuple(_read_answer(entry, factual) for entry in document["counterfactuals"])
-    return make(status=document["status"], counterfactuals=answers, factual=factual, space=space, **fields)
+    held |= {"status": document["status"], "counterfactuals": answers, "factual": factual, "space": space}
+    return make(**held)
 
 
 def require_format(who: str, source: str, document: Any, form: str, version: int) -> None:
@@ -526,26 +514,25 @@ def damaged_as_sentence(who: str, needs: str, source: str) -> Iterator[None]:
         raise InvalidValueError(who, needs, but, "Write it anew with to_json.") from error
 
 
-def _add_phrases(fields: dict[str, Any], phrases: Mapping[str, Any]) -> None:
+def _add_phrases(held: dict[str, Any], phrases: Mapping[str, Any]) -> None:
     """Put the phrases back into the texts that know them."""
     for name in ("reason", "target"):
-        fields[name] = read_said(fields[name], phrases.get(name))
+        held[name] = read_said(held[name], phrases.get(name))
     for name in ("removed", "rules"):
         known = phrases.get(name) or {}
-        texts = fields.get(name, {})
-        fields[name] = {key: read_said(text, known.get(key)) for key, text in texts.items()}
-    said = phrases.get("conflict") or [None] * len(fields["conflict"])
+        texts = held.get(name, {})
+        held[name] = {key: read_said(text, known.get(key)) for key, text in texts.items()}
+    of_conflict = phrases.get("conflict") or [None] * len(held["conflict"])
     entries = []
-    for (name, sentence, width), known in zip(fields["conflict"], said, strict=True):
+    for (name, sentence, width), known in zip(held["conflict"], of_conflict, strict=True):
         entries.append((name, read_said(sentence, known), width))
-    fields["conflict"] = tuple(entries)
+    held["conflict"] = tuple(entries)
 
 
 def _write_answer(answer: Counterfactual) -> dict[str, Any]:
-    entry: dict[str, Any] = {name: write_value(getattr(answer, name)) for name in _ANSWER}
-    entry["way"] = answer.way
+    entry: dict[str, Any] = {name: write_value(getattr(answer, name)) for name in _PLAIN_OF_ANSWER}
     if answer.asked_by:
-        entry["asked_by"] = write_value({name: list(rules) for name, rules in answer.asked_by.items()})
+        entry["asked_by"] = {name: list(rules) for name, rules in answer.asked_by.items()}
     if answer.printed:
         entry["printed"] = {name: [write_value(number) for number in pair] for name, pair in answer.printed.items()}
     entry["actions"] = None
@@ -555,26 +542,25 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     return entry
 
 
-def _read_actions(entry: Any) -> Any:
-    """Return interventions by column; a column may bear the name of a mark, such as "time"."""
+def _read_by_column(entry: Any) -> Any:
+    """Return values by column; a column may bear the name of a mark."""
     if not isinstance(entry, dict):
         return read_value(entry)
     return {name: read_value(value) for name, value in entry.items()}
 
 
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
-    fields = {name: read_value(entry[name]) for name in _ANSWER}
-    fields["way"] = read_value(entry.get("way"))
-    fields["asked_by"] = _read_actions(entry.get("asked_by", {}))
-    fields["printed"] = _read_actions(entry.get("printed", {}))
-    given = _read_actions(entry["actions"])
+    entry = {"way": None, "asked_by": {}, "printed": {}, **entry}  # which text of an earlier day lacks
+    held = {name: read_value(entry[name]) for name in _PLAIN_OF_ANSWER}
+    held |= {name: _read_by_column(entry[name]) for name in _BY_COLUMN}
     values = read_row(_WHO, entry["values"])
-    require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
-    if list(values.columns) != list(factual.columns) or not set(fields["changed"]) <= set(map(str, factual.columns)):
+    require_fields(_WHO, " of an answer", held, _ANSWER)
+    if list(values.columns) != list(factual.columns) or not set(held["changed"]) <= set(map(str, factual.columns)):
         raise InvalidValueError(
             _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
         )
-    fields["asked_by"] = {name: tuple(rules) for name, rules in fields["asked_by"].items()}
-    fields["printed"] = {name: tuple(pair) for name, pair in fields["printed"].items()}
-    actions = None if given is None else pd.Series(given, dtype=object)
-    return Counterfactual(values=values, actions=actions, **fields)  # type: ignore[arg-type]
+    held["asked_by"] = {name: tuple(rules) for name, rules in held["asked_by"].items()}
+    held["printed"] = {name: tuple(pair) for name, pair in held["printed"].items()}
+    if held["actions"] is not None:
+        held["actions"] = pd.Series(held["actions"], dtype=object)
+    return Counterfactual(values=values, **held)  # type: ignore[arg-type]  # a frame of one row

@@ -1,4 +1,4 @@
-"""What the pictures of one person's answers show, as plain texts and numbers, and which picture is asked for."""
+"""What a solution set shows: a table, pictures, a report, and what is known of the surrogate behind its answers."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
-from ceopt.words.sentences import feature_of, in_words, value_phrase
+from ceopt.words.sentences import ToldResult, feature_of, in_words, value_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.formulations.space.feature import Feature
-    from ceopt.words.sentences import ResultInWords
 
 __all__ = ["SurrogateReport", "plot_answers", "report_answers", "rows", "short", "sources", "to_html", "to_text"]
 
@@ -47,32 +46,16 @@ __all__ = ["SurrogateReport", "plot_answers", "report_answers", "rows", "short",
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
 
 
-class ShownResult(Protocol):
-    """What a table says of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def status(self) -> Status:
-        """Why the search ended."""
+class ShownResult(ToldResult, Protocol):
+    """What tables, pictures and reports say of a :class:`~ceopt.SolutionSet`, beside its sentences."""
 
     @property
     def factual(self) -> pd.DataFrame:
         """The person's row."""
 
     @property
-    def target(self) -> str:
-        """The target in words."""
-
-    @property
-    def reason(self) -> str:
-        """One sentence, or empty."""
-
-    @property
     def relaxed(self) -> Mapping[str, float]:
         """The radius of each rule that was widened."""
-
-    @property
-    def conflict(self) -> tuple[tuple[str, str, float | None], ...]:
-        """(rule, sentence, width) of each rule in conflict."""
 
     @property
     def query_id(self) -> Any:
@@ -82,7 +65,42 @@ class ShownResult(Protocol):
     def space(self) -> FeatureSpace | None:
         """What each column is."""
 
-    def __len__(self) -> int: ...
+    @property
+    def bound(self) -> float | None:
+        """Proved least cost."""
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap of rank 1."""
+
+    @property
+    def margin(self) -> float | None:
+        """Least slack of the decision."""
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by phase."""
+
+    @property
+    def solver(self) -> str:
+        """Which one answered."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Of the libraries."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Every setting."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of model and data."""
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """Of the program."""
+
     def __iter__(self) -> Iterator[Counterfactual]: ...
 
 
@@ -134,18 +152,16 @@ def _shown_gap(gap: float | None) -> str:
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:
     """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
+    cells: list[tuple[str, ...]] = [("in conflict", "says", "wider by")]
     if result.conflict and not len(result):
-        return [("in conflict", "says", "wider by"), *_conflict_rows(result)]
-    cells: list[tuple[str, ...]] = [_HEAD, *rows(result)]
+        for name, sentence, width in result.conflict:
+            cells.append((name, sentence, "" if width is None else shown(width, 0.0)))
+        return cells
+    cells = [_HEAD, *rows(result)]
     why = _HEAD.index("why")
     if any(row[why] for row in cells[1:]):
         return cells
     return [row[:why] + row[why + 1 :] for row in cells]
-
-
-def _conflict_rows(result: ShownResult) -> Iterator[tuple[str, str, str]]:
-    for name, sentence, width in result.conflict:
-        yield name, sentence, "" if width is None else shown(width, 0.0)
 
 
 def _why(answer: Counterfactual, name: str, old: Any) -> str:
@@ -186,16 +202,8 @@ _CHECKS: Final[dict[str, AbstractCheck]] = {
 }
 
 
-class PicturedResult(ShownResult, Protocol):
-    """What the pictures show of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def space(self) -> FeatureSpace | None:
-        """The columns."""
-
-
 def plot_answers(
-    result: PicturedResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any,
+    result: ShownResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any,
     language: str,
 ) -> Axes:  # fmt: skip
     """Draw what :meth:`ceopt.SolutionSet.plot` is asked for; see there."""
@@ -223,7 +231,7 @@ def plot_answers(
 
 
 # ---- what is asked for -----------------------------------------------------------------------------------------------
-def _space_of(result: PicturedResult) -> FeatureSpace:
+def _space_of(result: ShownResult) -> FeatureSpace:
     if result.space is None:
         but = "this set knows none: its row could not be asked about, or an earlier version wrote it"
         then = "Ask again, or give it: dataclasses.replace(result, space=space)."
@@ -246,7 +254,7 @@ def _known(space: FeatureSpace, columns: tuple[str, ...] | None) -> tuple[str, .
     return columns
 
 
-def _answer(result: PicturedResult, rank: Any) -> Counterfactual:
+def _answer(result: ShownResult, rank: Any) -> Counterfactual:
     if not len(result):
         but = f"the status is {result.status}"
         if result.reason:
@@ -255,8 +263,11 @@ def _answer(result: PicturedResult, rank: Any) -> Counterfactual:
         if result.status is Status.ALREADY_FAVOURABLE:
             then = "Nothing has to change."
         raise InvalidValueError(_PLOT, "an answer to draw", but, then)
-    there = Refusal(f"the rank of {_one_of(len(result))} as rank", "Choose one that is there.")
-    place = Whole(at_least=1, at_most=len(result), otherwise=there).require(_PLOT, "rank", rank)
+    one_of = f"an answer, from 1 to {len(result)},"
+    if len(result) == 1:
+        one_of = "the one answer, 1,"
+    refusal = Refusal(f"the rank of {one_of} as rank", "Choose one that is there.")
+    place = Whole(at_least=1, at_most=len(result), otherwise=refusal).require(_PLOT, "rank", rank)
     return list(result)[place - 1]
 
 
@@ -264,13 +275,7 @@ def _nothing_changes(but: str) -> InvalidValueError:
     return InvalidValueError(_PLOT, "an answer that changes something", but, "Name the columns to draw.")
 
 
-def _one_of(count: int) -> str:
-    if count == 1:
-        return "the one answer, 1,"
-    return f"an answer, from 1 to {count},"
-
-
-def _titled(result: PicturedResult, name: str, say: Captions, **fields: Any) -> str:
+def _titled(result: ShownResult, name: str, say: Captions, **fields: Any) -> str:
     """Return a title, which begins with the label of the row where there is one."""
     if result.query_id is None:
         return say.put(name, **fields)
@@ -298,7 +303,7 @@ def _named(feature: Feature) -> str:
 
 # ---- changes ---------------------------------------------------------------------------------------------------------
 def _moves(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
 ) -> Iterator[Move]:
     """Give a move for each column that changes, or that is held by an intervention, or for each that was named."""
     before = scalars(result.factual)
@@ -322,7 +327,7 @@ def _moves(
 
 # ---- parallel coordinates --------------------------------------------------------------------------------------------
 def _parallel(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
     *, goal: str, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     foot = ""
@@ -377,7 +382,7 @@ def _scale(
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
 def _surface(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None,
+    result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None,
     say: Captions, *, model: Any, target: Any, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     from ceopt.pictures.surface import decisions, draw_surface
@@ -432,59 +437,7 @@ def _pair(space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterf
 _REPORT: Final = "SolutionSet.report"
 
 
-class ReportedResult(PicturedResult, Protocol):
-    """What a report says of a :class:`~ceopt.SolutionSet`."""
-
-    @property
-    def bound(self) -> float | None:
-        """Proved least cost."""
-
-    @property
-    def gap(self) -> float | None:
-        """Relative gap of rank 1."""
-
-    @property
-    def margin(self) -> float | None:
-        """Least slack of the decision."""
-
-    @property
-    def timings(self) -> Mapping[str, float]:
-        """Seconds by phase."""
-
-    @property
-    def solver(self) -> str:
-        """Which one answered."""
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Of the libraries."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """Every setting."""
-
-    @property
-    def fingerprints(self) -> Mapping[str, str]:
-        """Of model and data."""
-
-    @property
-    def size(self) -> Mapping[str, int]:
-        """Of the program."""
-
-    @property
-    def rules(self) -> Mapping[str, str]:
-        """The sentence of each rule."""
-
-    @property
-    def beyond(self) -> Mapping[str, str]:
-        """What to write in the place of each rule that the row breaks."""
-
-    @property
-    def removed(self) -> Mapping[str, str]:
-        """What was out of reach."""
-
-
-def report_answers(result: ReportedResult, path: Any, *, title: Any, language: Any) -> None:
+def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any) -> None:
     """Write what :meth:`ceopt.SolutionSet.report` is asked for; see there."""
     say = require_report(_REPORT, title=title, language=language)
     spoken = language_of(_REPORT, language)
@@ -494,6 +447,15 @@ def report_answers(result: ReportedResult, path: Any, *, title: Any, language: A
         heading = say["report_of_person"]
         if result.query_id is not None:
             heading += f": {result.query_id}"
+    ways = []
+    for answer, sentences in zip(result, words.answers, strict=True):
+        name = say["way"].format(rank=answer.rank)
+        cost = say["costs"].format(cost=short(answer.cost, spoken))
+        ways.append({"name": name, "cost": cost, "sentences": sentences})
+    person = []
+    for label, value in scalars(result.factual).items():
+        phrase = value_phrase(feature_of(result.space, str(label)), value)
+        person.append((str(label), spoken.phrase(phrase)))
     write_page(
         _REPORT,
         path,
@@ -501,9 +463,9 @@ def report_answers(result: ReportedResult, path: Any, *, title: Any, language: A
         title=heading,
         language=language,
         words=words,
-        ways=_ways(result, words, say, spoken),
+        ways=ways,
         pictures=_pictures(result, language),
-        person=_person(result, spoken),
+        person=person,
         proof=_proof(result, say, spoken),
         sources=sources(result, say, spoken),
     )
@@ -518,7 +480,7 @@ def short(number: float | None, language: Language, way: Literal["nearest", "up"
     return language.number(float(f"{number:.4g}"))
 
 
-def sources(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
+def sources(result: ShownResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     """Return by what model, data and program are known again, each with its name."""
     rows = [(say[name], result.fingerprints.get(name, "")) for name in ("model", "data")]
     if result.size:
@@ -530,18 +492,7 @@ def sources(result: ReportedResult, say: Mapping[str, str], language: Language) 
     return [(name, text) for name, text in rows if text]
 
 
-def _ways(
-    result: ReportedResult, words: ResultInWords, say: Mapping[str, str], language: Language
-) -> list[dict[str, Any]]:
-    ways = []
-    for answer, sentences in zip(result, words.answers, strict=True):
-        name = say["way"].format(rank=answer.rank)
-        cost = say["costs"].format(cost=short(answer.cost, language))
-        ways.append({"name": name, "cost": cost, "sentences": sentences})
-    return ways
-
-
-def _pictures(result: ReportedResult, language: str) -> list[dict[str, Any]]:
+def _pictures(result: ShownResult, language: str) -> list[dict[str, Any]]:
     """Return a picture of each answer that changes something, and one of all of them where there are several."""
     if result.space is None:
         return []
@@ -556,15 +507,7 @@ def _pictures(result: ReportedResult, language: str) -> list[dict[str, Any]]:
     return drawn
 
 
-def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]:
-    rows = []
-    for label, value in scalars(result.factual).items():
-        name = str(label)
-        rows.append((name, language.phrase(value_phrase(feature_of(result.space, name), value))))
-    return rows
-
-
-def _proof(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
+def _proof(result: ShownResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     rows = [
         (say["status"], say[str(result.status)]),
         (say["bound"], short(result.bound, language, "down")),
@@ -623,9 +566,9 @@ class SurrogateReport:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return every field as plain values, as JSON holds them."""
-        found: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        found["coef"] = {str(name): float(value) for name, value in self.coef.items()}
-        return found
+        mapping: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        mapping["coef"] = {str(name): float(value) for name, value in self.coef.items()}
+        return mapping
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any] | None) -> SurrogateReport | None:

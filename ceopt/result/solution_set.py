@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual, hands_out_copies, scalars
 from ceopt.result.json_io import from_json, to_json
-from ceopt.result.shown import SurrogateReport, to_html, to_text
+from ceopt.result.shown import SurrogateReport, plot_answers, report_answers, to_html, to_text
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
 from ceopt.solvers.whole_files import write_text
@@ -26,24 +26,12 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["SolutionSet"]
+__all__ = ["SolutionSet", "moves_of", "words_of_moves"]
 
 
 @final
 # What the target and the removed values are in words is left to be made when somebody reads it.
-@hands_out_copies(
-    "factual",
-    "relaxed",
-    "timings",
-    "versions",
-    "options",
-    "target",
-    "removed",
-    "rules",
-    "fingerprints",
-    "size",
-    "beyond",
-)
+@hands_out_copies(*"factual relaxed timings versions options target removed rules fingerprints size beyond".split())
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
     """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
@@ -154,8 +142,7 @@ class SolutionSet:
         object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
         self._bind()
-        if not self.reason.isprintable():
-            object.__setattr__(self, "reason", printable(self.reason))
+        object.__setattr__(self, "reason", printable(self.reason))
         conflict = tuple((name, printable(sentence), width) for name, sentence, width in self.conflict)
         object.__setattr__(self, "conflict", conflict)
         object.__setattr__(self, "query_id", _plain_label(self.query_id))
@@ -211,23 +198,14 @@ class SolutionSet:
         is held where it is, so that it does not follow, is an action and is listed too. Where a rule that the person
         breaks today asks for a change that the model does not ask for, a column ``asked_by`` names such rules.
         """
-        before = scalars(self.factual)
-        is_causal = any(answer.actions is not None for answer in self)
-        moves = []
-        for answer in self.counterfactuals:
-            for name in answer.listed:
-                asked_by = ", ".join(answer.asked_by.get(name, ()))
-                moves.append((answer.rank, name, before[name], answer.values[name], answer.why(name), asked_by))
-        index = pd.MultiIndex.from_arrays(
-            [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
-            names=["rank", "column"],
-        )
-        columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
-        if is_causal:
-            columns["why"] = [m[4] for m in moves]
-        if any(m[5] for m in moves):
-            columns["asked_by"] = [m[5] for m in moves]
-        return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
+        moves = list(moves_of(self))
+        ranks = pd.Index([move["rank"] for move in moves], dtype="int64")
+        names = pd.Index([move["column"] for move in moves], dtype=object)
+        index = pd.MultiIndex.from_arrays([ranks, names], names=["rank", "column"])
+        columns = {}
+        for word in ("from", "to", *words_of_moves([self], moves)):
+            columns[word] = pd.Series([move[word] for move in moves], index=index, dtype=object)
+        return pd.DataFrame(columns)
 
     def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
         """Return how it ended, why, and each way out or the rules in conflict, in sentences of a language.
@@ -351,8 +329,6 @@ class SolutionSet:
         >>> ax.get_title("left"), [text.get_text() for text in ax.texts], ax.lines[-1].get_xdata()
         ('Answer 1 of 1: yes, cost 1', ['2', '4'], array([1.]))
         """
-        from ceopt.result.shown import plot_answers
-
         return plot_answers(
             self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target, language=language
         )
@@ -393,8 +369,6 @@ class SolutionSet:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        from ceopt.result.shown import report_answers
-
         report_answers(self, path, title=title, language=language)
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -422,6 +396,31 @@ class SolutionSet:
 
     def _repr_html_(self) -> str:
         return to_html(self)
+
+
+def moves_of(result: SolutionSet) -> Iterator[dict[str, Any]]:
+    """Give what becomes of each column that an answer lists: its values, and why it moves."""
+    before = scalars(result.factual)
+    for answer in result:
+        for name in answer.listed:
+            yield {
+                "rank": answer.rank,
+                "column": name,
+                "from": before[name],
+                "to": answer.values[name],
+                "why": answer.why(name),
+                "asked_by": ", ".join(answer.asked_by.get(name, ())),
+            }
+
+
+def words_of_moves(results: Iterable[SolutionSet], moves: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what a table of moves says beside values: "why" under a causal model, "asked_by" where a rule asks."""
+    words = []
+    if any(answer.actions is not None for result in results for answer in result):
+        words.append("why")
+    if any(move["asked_by"] for move in moves):
+        words.append("asked_by")
+    return words
 
 
 def _plain_label(label: Any) -> Any:

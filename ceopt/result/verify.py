@@ -235,10 +235,9 @@ def verify(
             unreadable[place] = Check(valid=False, prediction=None, broken=faults)
         else:
             points.append(point)
-    found = each_checked(
-        lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), points
+    judged = iter(
+        each_checked(lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), points)
     )
-    judged = iter(found)
     checks = tuple(unreadable[place] if place in unreadable else next(judged) for place in range(len(rows)))
     return Report(ranks, checks, tuple(printable(rule) for rule in unchecked), start is not None)
 
@@ -292,7 +291,7 @@ def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequen
         raise
     except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
         if len(points) > 1:
-            return [found for point in points for found in each_checked(check, [point])]
+            return [checked for point in points for checked in each_checked(check, [point])]
         fault = printable(f"target: the model fails with {type(error).__name__}: {error}")
         return [Check(valid=False, prediction=None, broken=(fault,))]
 
@@ -300,19 +299,19 @@ def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequen
 def _judged(target: Target | FunctionTarget, checks: Sequence[Check]) -> list[Check]:
     """Return checks with the target among what is broken."""
     judged = []
-    for found in checks:
-        if found.valid:
-            judged.append(found._replace(valid=not found.broken))
+    for check in checks:
+        if check.valid:
+            judged.append(check._replace(valid=not check.broken))
         else:
-            judged.append(found._replace(broken=(_missed(target, found.prediction), *found.broken)))
+            judged.append(check._replace(broken=(_missed(target, check.prediction), *check.broken)))
     return judged
 
 
 def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
-    said = digits(prediction) if isinstance(prediction, float) else str(prediction)
+    predicted = digits(prediction) if isinstance(prediction, float) else str(prediction)
     if isinstance(target, ProbabilityOf | DisagreementOf):
-        return f"target: {target.text()} does not hold (the model predicts {said})"
-    return f"target: the model predicts {said}, not {target.text()}"
+        return f"target: {target.text()} does not hold (the model predicts {predicted})"
+    return f"target: the model predicts {predicted}, not {target.text()}"
 
 
 def all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:

@@ -1,4 +1,4 @@
-"""A language: templates, checked, and what is said by them."""
+"""A language: its templates and their fields, the digits of numbers in sentences, and phrases put into words."""
 
 from __future__ import annotations
 
@@ -45,87 +45,27 @@ __all__ = [
 
 # ==== Templates by name, and the fields that each may have ============================================================
 
-_TABLE: Final = """
-    thousands:  decimal:  list_separator:  or_separator:  separator:  next_change:  connecting:
-    quoted: value           amount: value unit          percent: value unit      currency: value unit
-    yes:                    no:                         missing:
-
-    raise: column before after unit by                  lower: column before after unit by
-    raise_part: column before after unit by done        lower_part: column before after unit by done
-    raise_level: column before after                    lower_level: column before after
-    change: column before after                         switch_on: column before after
-    switch_off: column before after                     follows: column before after unit
-    hold: column before                                 way: rank changes
-    for_rule: change rules  the_rule: rule
-
-    optimal_one: target     optimal_many: target count  feasible_one: target     feasible_many: target count
-    infeasible: target      time_limit: target          rejected: target         already_favourable: target
-    unbounded: target       error: target
-
-    target_labels: labels   target_probability: label level                      target_between: low high
-    target_at_least: value  target_at_most: value       target_trees: target share
-    target_every_tree: target                           target_other: label
-
-    max_feature:            max_features: k             max_column:              max_columns: k
-    at_most: column value   at_least: column value      equals: column value     is_not: column value
-    is_one_of: column values                            changes: column          stays: column
-    linear_at_most: terms value                         linear_at_least: terms value
-    linear_equals: terms value                          within: rule width
-    or_no_further: rule                                 or_little_further: rule width
-    if_then: condition result                           transitions: column ways
-    transition: before after                            allowed_rows: columns count
-    exactly_one: columns
-    hull_inside: rows       hull_near: rows radius      hull_anywhere: rows
-    people_of_target:       people_of_data: count       follows_from: column causes
-    robust: level           robust_near: level radius
-
-    must_stay: column value                             may_only_rise: column value
-    may_only_fall: column value                         moves_in_steps: column step value
-    moves_in_steps_of_data: column step value
-    cannot_become: column values                        stays_between: column low high
-
-    beyond_one: name        beyond_many: name count people
-    beyond_unmoved: name count people
-    beyond_line: line       beyond_no_line:             beyond_leave_out:
-
-    conflict_found:         conflict_among:             conflict_named: name rule
-    conflict_wider: rule width                          conflict_wider_for: rule count widths
-    widths: least most
-    conflict_unknown: why   conflicts_late:             conflicts_interrupted:
-
-    favourable_already:     proved_none:                proved_no_more:          no_more_as: why
-    gap_open: percent       time_used_up: limit_s       time_ended:              interrupted:
-    time_ended_before:
-    points_failed: count failure                        point_failed: failure
-    no_other_point: failure breaks_rules: rules         breaks_a_rule:           model_predicts: label
-    not_believed: solver    nothing_at_margin:          bound_disproved: solver bound
-    start_in_hand: solver   least_cost_unproved:        cheaper_than_proved:     none_met:
-    not_distinct_left_out:  tie_unsettled:          hint_why:                   reach_of_data: columns
-    width_unknown: why      widths_unproved:            in_conflict: rules       widths_unfinished: why
-    conflict_unfinished: rules why                      none_needed: why         none_to_blame:
-    none_to_blame_even_wider: times                     late:                    was_interrupted:
-    steps_may_pass:         steps_leave_gap: percent
-    ties_leave_gap: percent
-
-    none_predicted: count target                        candidates_lost: count target causes
-    lost_in_reach: count    break_rule: count rule      fewer_diverse: answers wanted
-    fewer_of_all: answers
-    surrogate_proof:        boundary_proof:             radius_raised: radius    margin_raised:
-    fewer_than_wanted: answers wanted                   no_surrogate: why        none_passed:
-    no_other_cell: cost     more_cells: count           search_ended:            advice_kept:
-    row_interrupted:        row_lost:                   out_of_memory:           row_not_begun:
-"""
+_MOVE: Final = ("column", "before", "after", "unit")
+#: Fields of a template, where the English one does not use all of them in this order.
+_MORE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "currency": ("value", "unit"),
+    "raise": (*_MOVE, "by"),
+    "lower": (*_MOVE, "by"),
+    "raise_part": (*_MOVE, "by", "done"),
+    "lower_part": (*_MOVE, "by", "done"),
+    "follows": _MOVE,
+    "optimal_many": ("target", "count"),
+    "feasible_many": ("target", "count"),
+    "robust_near": ("level", "radius"),
+}
 
 
 def _fields() -> dict[str, tuple[str, ...]]:
-    table: dict[str, list[str]] = {}
-    fields: list[str] = []
-    for word in _TABLE.split():
-        if word.endswith(":"):
-            fields = table[word.removesuffix(":")] = []
-        else:
-            fields.append(word)
-    return {name: tuple(found) for name, found in table.items()}
+    names: dict[str, tuple[str, ...]] = {}
+    for template, text in ENGLISH.items():
+        parsed = string.Formatter().parse(text)
+        names[template] = tuple(dict.fromkeys(field for _, field, _, _ in parsed if field is not None))
+    return {**names, **_MORE_FIELDS}
 
 
 #: Template -> its fields.
@@ -305,16 +245,16 @@ def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], i
     return feature.spacing, (feature.lower, feature.upper), feature.decimals
 
 
-def _stops_short(rounded: float, value: float, home: float) -> bool:
-    """Whether a rounded number is nearer to home than the value, if by a trace: a split may lie in between."""
-    return rounded < value if value > home else rounded > value
+def _stops_short(rounded: float, value: float, start: float) -> bool:
+    """Whether a rounded number is nearer to the start than the value, if by a trace: a split may lie in between."""
+    return rounded < value if value > start else rounded > value
 
 
-def _on_grid(value: float, home: float, step: float) -> Decimal:
-    """Return a value of the grid ``home + k step``: the sum in decimal numbers where it is that, else the float."""
-    places = max(_places(home), _places(step))
-    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_CONTEXT)
-    if _is_noise(rounded, value, max(abs(value), abs(home))):
+def _on_grid(value: float, start: float, step: float) -> Decimal:
+    """Return a value of the grid ``start + k step``: the sum in decimal numbers where it is that, else the float."""
+    places = max(_places(start), _places(step))
+    rounded = _rounded(value, places, ROUND_HALF_EVEN)
+    if _is_noise(rounded, value, max(abs(value), abs(start))):
         return _tidy(rounded)
     return exact(value)
 
@@ -330,20 +270,20 @@ def _nearest(value: float, room: float, digits: int) -> Decimal:
     return exact(value)
 
 
-def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
-    """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
+def _away(value: float, start: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
+    """Return the shortest decimal number that is not nearer to the start than a value, and near enough to it."""
     whole = exact(value)
     if len(whole.as_tuple().digits) <= _DIGITS:
         return whole
     room = min(room, _SHARE * abs(value))
-    if value > home:
+    if value > start:
         rounding = ROUND_CEILING
     else:
         rounding = ROUND_FLOOR
     most = _most_places(value, digits)
     for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
         rounded = _rounded(value, places, ROUND_HALF_EVEN)
-        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, home):
+        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, start):
             return _tidy(rounded)
         rounded = _rounded(value, places, rounding)
         is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]
@@ -534,8 +474,8 @@ class Language:
 
     # ---- several -----------------------------------------------------------------------------------------------------
     def _joined(self, values: Any, separator: str) -> str:
-        said = [self.field(value) for value in values]
-        return separator.join(text for text in said if text)
+        texts = [self.field(value) for value in values]
+        return separator.join(filter(None, texts))
 
     def _terms(self, terms: Any) -> str:
         """Return "0.5 income + savings - debt" of coefficients and columns."""
@@ -583,15 +523,15 @@ def language_of(who: str, language: Any, given: Any = None) -> Language:
     if isinstance(language, Language) and given is None:
         return language
     Choice(tuple(LANGUAGES)).require(who, "language", language)
-    found = LANGUAGES[language]
+    shipped = LANGUAGES[language]
     if given is None:
-        return Language(found)
+        return Language(shipped)
     if not isinstance(given, Mapping):
         but = f"templates is {type(given).__name__}"
         raise InvalidTypeError(who, "a mapping from names to texts as templates", but, 'Write {"raise": "..."}.')
     for name, text in given.items():
         _check_template(who, name, text)
-    return Language({**found, **given})
+    return Language({**shipped, **given})
 
 
 def _check_template(who: str, name: Any, text: Any) -> None:

@@ -1,4 +1,4 @@
-"""A whole result in words: how it ended, why, which rules are in conflict, and each way out."""
+"""Sentences of results: what to change, how a search ended and why, rules in conflict; rules and targets as phrases."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ResultInWords",
-    "ToldAnswer",
     "beyond_lines",
     "feature_of",
     "has_given_name",
@@ -86,7 +85,7 @@ __all__ = [
 # ==== The sentences of one answer: what to change, from what to what, and what follows from it ========================
 
 #: Texts of two levels that mean no and yes.
-_TRUTHS: Final = (("no", "yes"), ("n", "y"), ("false", "true"))
+_TRUTHS: Final = (("no", "yes"), ("n", "y"), ("false", "true"), ("0", "1"))
 
 
 class ToldAnswer(Protocol):
@@ -135,10 +134,10 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
     assert before is not None  # noqa: S101 - the caller has seen to it
     sentences = []
     for name in names:
+        is_action = answer.why(name) == "action"
         done = None
-        if answer.actions is not None and answer.why(name) == "action":
+        if answer.actions is not None and is_action:
             done = answer.actions[name]
-        is_action = answer.actions is None or answer.why(name) == "action"
         feature = feature_of(answer.space, name)
         printed = answer.printed.get(name, (None,))[0]
         sentence = change_sentence(
@@ -222,10 +221,10 @@ def truths(levels: Sequence[Any]) -> Mapping[Any, bool] | None:
     """Return which of two levels means yes and which no; None where they mean something else."""
     if len(levels) != 2:
         return None
-    words = [str(level).strip().casefold() for level in levels]
-    for no, yes in (*_TRUTHS, ("0", "1")):
-        if sorted(words) == sorted((no, yes)):
-            return {level: word == yes for level, word in zip(levels, words, strict=True)}
+    texts = [str(level).strip().casefold() for level in levels]
+    for no, yes in _TRUTHS:
+        if sorted(texts) == sorted((no, yes)):
+            return {level: text == yes for level, text in zip(levels, texts, strict=True)}
     return None
 
 
@@ -268,13 +267,13 @@ def _of_numbers(
     """Return the template of a number that moves, each with its digits, and its fields."""
     before, first = start
     after, second = end
-    home = first
+    start_digits = first
     if abs(float(first) - before) > DIGIT_NOISE * abs(before):  # what is added to the person's own number is all of it
-        home = exact(before)
+        start_digits = exact(before)
     fields = {
         "before": language.first_amount(first, unit),
         "after": language.amount(second, unit),
-        "by": language.amount(abs(second - home), unit),
+        "by": language.amount(abs(second - start_digits), unit),
     }
     if before == after:
         fields["before"] = language.amount(first, unit)
@@ -318,18 +317,6 @@ def _of_levels(
 
 #: Phrases that list the rules in conflict, which have lines of their own.
 _LISTED: Final = {"in_conflict": "conflict_found", "conflict_unfinished": "conflict_among"}
-
-
-class RankedAnswer(ToldAnswer, Protocol):
-    """One of several answers."""
-
-    @property
-    def rank(self) -> int:
-        """1 for the best."""
-
-    @property
-    def listed(self) -> tuple[str, ...]:
-        """The columns that change, and those that are held where they are."""
 
 
 class ToldResult(Protocol):
@@ -444,8 +431,15 @@ def in_words(
         if phrase.name in _LISTED and result.conflict:
             head = _LISTED[phrase.name]
         else:
-            reasons.append(spoken.say(Said(_text_of(phrase, result.reason), (phrase,))))
-    answers = tuple(tuple(sentences_of(answer, answer.listed, spoken)) for answer in result)
+            in_place = str(phrase.fields.get("text", result.reason))  # of a phrase that this version cannot say
+            reasons.append(spoken.say(Said(in_place, (phrase,))))
+    answers = []
+    ways = []
+    for answer in result:
+        sentences = tuple(sentences_of(answer, answer.listed, spoken))
+        answers.append(sentences)
+        changes = spoken.templates["next_change"].join(sentences)
+        ways.append(spoken.put("way", rank=spoken.number(answer.rank), changes=changes))
     if not result.conflict:
         head = ""
     return ResultInWords(
@@ -453,18 +447,12 @@ def in_words(
         reasons=tuple(reason for reason in reasons if reason),
         conflict_head=spoken.templates.get(head, ""),
         conflict=tuple(_conflict_line(entry, spoken) for entry in result.conflict),
-        answers=answers,
-        ways=tuple(_ways(result, answers, spoken)),
+        answers=tuple(answers),
+        ways=tuple(ways),
         rules=tuple(_rule_lines(result.rules, spoken)),
         beyond=tuple(beyond_lines([result], spoken)),
         out_of_reach=tuple(_removed_lines(result.removed, spoken)),
     )
-
-
-def _text_of(phrase: Phrase, reason: str) -> str:
-    """Return what stands for a phrase that this version cannot say: all of the reason."""
-    text = phrase.fields.get("text", reason)
-    return str(text)
 
 
 def _status(result: ToldResult, language: Language) -> str:
@@ -487,7 +475,8 @@ def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> 
 
 def _named_rule(name: str, sentence: str, language: Language) -> str:
     line = language.say(sentence)
-    if has_given_name(name) and not _is_of_space(name, sentence):
+    is_of_space = any(name.startswith(f"{phrase.fields.get('column')}: ") for phrase in phrases_of(sentence))
+    if has_given_name(name) and not is_of_space:  # what the space says ("age: fixed") names its column
         return language.put("conflict_named", name=printable(name), rule=line)
     return line
 
@@ -512,11 +501,6 @@ def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language:
     return language.put("conflict_wider_for", rule=line, count=language.number(len(widths)), widths=amount)
 
 
-def _is_of_space(name: str, sentence: str) -> bool:
-    """Whether a rule is what the space says of a column ("age: fixed"), which its sentence names."""
-    return any(name.startswith(f"{phrase.fields.get('column')}: ") for phrase in phrases_of(sentence))
-
-
 def _unit_in(sentence: str) -> str:
     """Return the unit of the one number that a rule is about, or nothing."""
     for phrase in phrases_of(sentence):
@@ -524,12 +508,6 @@ def _unit_in(sentence: str) -> str:
         if isinstance(value, Phrase) and value.name == AMOUNT:
             return str(value.fields.get("unit") or "")
     return ""
-
-
-def _ways(result: Iterable[Any], answers: tuple[tuple[str, ...], ...], language: Language) -> Iterator[str]:
-    for answer, sentences in zip(result, answers, strict=True):
-        changes = language.templates["next_change"].join(sentences)
-        yield language.put("way", rank=language.number(answer.rank), changes=changes)
 
 
 def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
@@ -542,27 +520,23 @@ def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
 
 def beyond_lines(results: Sequence[ToldResult], language: Language) -> Iterator[str]:
     """Give one line for each rule that some rows break today: how many, and what to write if they may stay."""
-    counts: dict[str, int] = {}
-    moved: dict[str, bool] = {}
-    lines: dict[str, str] = {}
-    sentences: dict[str, str] = {}
+    breaking: dict[str, list[ToldResult]] = {}
     for result in results:
-        for name, line in result.beyond.items():
-            counts[name] = counts.get(name, 0) + 1
-            moved[name] = moved.get(name, False) or len(result) > 0
-            lines[name] = line
-            sentences[name] = result.rules.get(name, "")
-    for name, count in counts.items():
-        said = name
-        if not has_given_name(name) and sentences[name]:
-            said = language.say(sentences[name])
-        fields = {"name": language.put("quoted", value=said)}
-        if moved[name] and len(results) == 1:
+        for name in result.beyond:
+            breaking.setdefault(name, []).append(result)
+    for name, broken in breaking.items():
+        sentence = broken[-1].rules.get(name, "")
+        rule = name
+        if not has_given_name(name) and sentence:
+            rule = language.say(sentence)
+        is_moved = any(len(result) for result in broken)
+        fields = {"name": language.put("quoted", value=rule)}
+        if is_moved and len(results) == 1:
             text = language.put("beyond_one", **fields)
         else:
-            fields |= {"count": language.number(count), "people": language.number(len(results))}
-            text = language.put("beyond_many" if moved[name] else "beyond_unmoved", **fields)
-        yield f"{text} {_beyond_advice(lines[name], sentences[name], language)}"
+            fields |= {"count": language.number(len(broken)), "people": language.number(len(results))}
+            text = language.put("beyond_many" if is_moved else "beyond_unmoved", **fields)
+        yield f"{text} {_beyond_advice(broken[-1].beyond[name], sentence, language)}"
 
 
 def _beyond_advice(line: str, sentence: str, language: Language) -> str:
@@ -595,9 +569,7 @@ def warn_of_rules(results: Sequence[ToldResult]) -> None:
 def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
     """Return the sentence of a rule; of one that ceopt knows, with what it says."""
     phrase_of = _PHRASES.get(type(rule))
-    sentence = rule.sentence()
-    if not sentence.isprintable():
-        sentence = printable(sentence)
+    sentence = printable(rule.sentence())
     if phrase_of is None:
         return sentence
     return Said(sentence, (phrase_of(rule, space),))
@@ -615,11 +587,9 @@ def value_phrase(feature: Feature | None, value: Any) -> Phrase:
         if is_number(value):
             return Phrase(AMOUNT, {"value": value, "unit": unit_of(feature) or ""})
         return Phrase(LEVEL, {"value": value})
-    means = None
     if feature.kind == "binary":
-        means = truths(feature.levels)
-    if means is not None and value in means:
-        return Phrase(LEVEL, {"value": means[value]})
+        means = truths(feature.levels) or {}
+        value = means.get(value, value)
     return Phrase(LEVEL, {"value": value})
 
 
@@ -629,8 +599,7 @@ def any_of(options: Sequence[Any]) -> Phrase:
 
 
 # ---- one function a rule ---------------------------------------------------------------------------------------------
-def _max_changes(rule: MaxChanges, space: FeatureSpace) -> Phrase:
-    del space
+def _max_changes(rule: MaxChanges, _space: FeatureSpace) -> Phrase:
     one = "max_feature"
     more = "max_features"
     if rule.count == "columns":
@@ -641,15 +610,18 @@ def _max_changes(rule: MaxChanges, space: FeatureSpace) -> Phrase:
     return Phrase(more, {"k": rule.k})
 
 
+#: Templates of comparisons.
+_COMPARISONS: Final = {"==": "equals", "!=": "is_not", "<=": "at_most", ">=": "at_least"}
+
+
 def _linear(rule: Linear, space: FeatureSpace) -> Phrase:
-    words = {"<=": "at_most", ">=": "at_least", "==": "equals"}
     (column, coefficient), *others = rule.coefficients.items()
     if not others and coefficient == 1 and not space[column].is_finite:
-        phrase = Phrase(words[rule.sense], {"column": column, "value": value_phrase(space[column], rule.rhs)})
+        phrase = Phrase(_COMPARISONS[rule.sense], {"column": column, "value": value_phrase(space[column], rule.rhs)})
     else:
         terms = tuple((float(a), name) for name, a in rule.coefficients.items())
         fields = {"terms": Phrase(TERMS, {"terms": terms}), "value": float(rule.rhs)}
-        phrase = Phrase(f"linear_{words[rule.sense]}", fields)
+        phrase = Phrase(f"linear_{_COMPARISONS[rule.sense]}", fields)
     if rule.within:
         phrase = Phrase("within", {"rule": phrase, "width": float(rule.within)})
     if rule.further:
@@ -666,13 +638,11 @@ def _beyond(rule: Linear | IfThen | AllowedRows, phrase: Phrase) -> Phrase:
 
 def _condition(condition: tuple[str, str, Any], space: FeatureSpace) -> Phrase:
     column, op, value = condition
-    match op:
-        case "changed":
-            return Phrase("changes" if value else "stays", {"column": column})
-        case "in":
-            return _one_of(column, value, space)
-    words = {"==": "equals", "!=": "is_not", "<=": "at_most", ">=": "at_least"}
-    return Phrase(words[op], {"column": column, "value": value_phrase(space[column], value)})
+    if op == "changed":
+        return Phrase("changes" if value else "stays", {"column": column})
+    if op == "in":
+        return _one_of(column, value, space)
+    return Phrase(_COMPARISONS[op], {"column": column, "value": value_phrase(space[column], value)})
 
 
 def _one_of(column: str, values: Sequence[Any], space: FeatureSpace) -> Phrase:
@@ -705,19 +675,16 @@ def _allowed_transitions(rule: AllowedTransitions, space: FeatureSpace) -> Phras
     return Phrase("transitions", {"column": rule.column, "ways": tuple(ways)})
 
 
-def _allowed_rows(rule: AllowedRows, space: FeatureSpace) -> Phrase:
-    del space
+def _allowed_rows(rule: AllowedRows, _space: FeatureSpace) -> Phrase:
     phrase = Phrase("allowed_rows", {"columns": tuple(rule.columns), "count": len(rule.frame)})
     return _beyond(rule, phrase)
 
 
-def _exactly_one(rule: ExactlyOne, space: FeatureSpace) -> Phrase:
-    del space
+def _exactly_one(rule: ExactlyOne, _space: FeatureSpace) -> Phrase:
     return Phrase("exactly_one", {"columns": tuple(rule.columns)})
 
 
-def _hull(rule: Hull, space: FeatureSpace) -> Phrase:
-    del space
+def _hull(rule: Hull, _space: FeatureSpace) -> Phrase:
     rows = Phrase("people_of_target", {})
     if rule.data is not None:
         rows = Phrase("people_of_data", {"count": len(rule.data)})
@@ -728,16 +695,14 @@ def _hull(rule: Hull, space: FeatureSpace) -> Phrase:
     return Phrase("hull_near", {"rows": rows, "radius": float(rule.radius)})
 
 
-def _causal(rule: Causal, space: FeatureSpace) -> Phrase:
-    del space
+def _causal(rule: Causal, _space: FeatureSpace) -> Phrase:
     rules = []
     for column, equation in parse_equations(rule.equations).items():
         rules.append(Phrase("follows_from", {"column": column, "causes": tuple(equation.parents)}))
     return Phrase(ALL_OF, {"rules": tuple(rules)})
 
 
-def _robust_validity(rule: RobustValidity, space: FeatureSpace) -> Phrase:
-    del space
+def _robust_validity(rule: RobustValidity, _space: FeatureSpace) -> Phrase:
     if rule.radius == 0.0:
         return Phrase("robust", {"level": float(rule.level)})
     return Phrase("robust_near", {"level": float(rule.level), "radius": float(rule.radius)})

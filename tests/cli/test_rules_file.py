@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,14 @@ def test_every_rule_has_an_example_in_plain_data_and_a_schema():
     assert {name for name, _ in EXAMPLES} == set(RULES)
     VALID.check_schema(SCHEMA)
     for name, rule in RULES.items():
-        arguments = {field.name for field in fields(rule) if field.init} - {"model"}
-        assert set(SCHEMA["$defs"][name]["properties"]) == {"rule", *arguments}
+        arguments = {field.name: field for field in fields(rule) if field.init and field.name != "model"}
+        required = [
+            argument
+            for argument, field in arguments.items()
+            if field.default is MISSING and field.default_factory is MISSING
+        ]
+        assert list(SCHEMA["$defs"][name]["properties"]) == ["rule", *arguments]
+        assert SCHEMA["$defs"][name]["required"] == ["rule", *required]
     assert [part["$ref"].rpartition("/")[2] for part in SCHEMA["items"]["oneOf"]] == list(RULES)
 
 

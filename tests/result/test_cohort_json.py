@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import ceopt
 from ceopt import Cohort, Feature, FeatureSpace, Linear, LinearEquation, Recourse
 from ceopt.formulations.predictors import Affine
+from ceopt.formulations.space import RuleWarning
 from ceopt.population import no_answer
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.shown import SurrogateReport
@@ -257,6 +258,19 @@ def test_an_action_on_a_column_that_is_named_as_a_mark_comes_back(name):
     again = SolutionSet.from_json(result.to_json())
 
     assert again[0].actions.to_dict() == result[0].actions.to_dict() == {name: 3.0}
+    assert again.to_json() == result.to_json()
+
+
+@pytest.mark.parametrize("name", ["time", "float", "pairs", "tuple", "missing"])
+def test_the_rules_that_ask_for_a_column_that_is_named_as_a_mark_come_back(name):
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9), Feature("debt", kind="integer", lower=0)])
+    rule = ceopt.Linear({name: 1.0}, ">=", 3.0, name="enough")
+    model = Affine([0.0, 1.0], -1.5, labels=("bad", "good"))
+    with pytest.warns(RuleWarning, match="enough"):
+        result = ceopt.explain(model, {name: 1, "debt": 1}, space, target="good", constraints=[rule])
+    again = SolutionSet.from_json(result.to_json())
+
+    assert again[0].asked_by == result[0].asked_by == {name: ("enough",)}
     assert again.to_json() == result.to_json()
 
 

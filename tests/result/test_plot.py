@@ -203,7 +203,7 @@ def test_the_grid_holds_legal_values_only_and_those_of_the_points():
     assert (grid.values[1].min(), grid.values[1].max()) == (18.0, 99.0)
     assert {30.0, 31.0} <= set(grid.values[1])
     assert set(asked[0]["job"]) == {"cook"}
-    assert np.allclose(grid.said, grid.values[0] + 1.0)
+    assert np.allclose(grid.outputs, grid.values[0] + 1.0)
     assert grid.fits == (False, True)
     levels = decisions(space, model, None, ("job", "age"), held=points[1], points=points)
     assert levels.levels == (("cook", "clerk", "nurse"), None)
