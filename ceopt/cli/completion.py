@@ -1,6 +1,7 @@
 """What a shell completes: values of options that are one of a list. Options and files it knows from the parser.
 
-Each function gives the values that begin with what was typed. Lists are imported when they are asked for.
+Each function gives the values that begin with what was typed. The lists are those of the package, which is too slow to
+import while somebody waits for TAB: a test compares them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ __all__ = ["costs", "formulations", "languages", "shell_named", "solvers", "surr
 
 #: Shells that typer has a script for.
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+_COSTS: Final = ("l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", "few_changes")
+_FORMULATIONS: Final = ("auto", "affine", "bigm", "partition", "extended", "ordered", "misic", "leaf")
+_LANGUAGES: Final = ("en", "de")
+_SOLVERS: Final = ("auto", "highs", "clarabel", "scip", "gurobi", "scs", "mosek")
+_SURROGATES: Final = ("fisher_rao", "nominal", "quadratic", "bures", "logdet", "lime", "clime", "limels", "svm")
 
 
 def shell_named(option: str, name: str) -> str:
@@ -42,40 +48,27 @@ def costs(incomplete: str) -> list[str]:
     >>> costs("l2")
     ['l2', 'l2_squared']
     """
-    from ceopt.formulations.costs import COSTS
-
-    return _beginning(COSTS, incomplete)
+    return _beginning(_COSTS, incomplete)
 
 
 def formulations(incomplete: str) -> list[str]:
     """Return names that ``--formulation`` takes, of any kind of model."""
-    from ceopt.formulations.predictors.embed import FORMULATIONS
-
-    names = ["auto"]
-    for kind in FORMULATIONS.values():
-        names += [name for name in kind if name not in names]
-    return _beginning(names, incomplete)
+    return _beginning(_FORMULATIONS, incomplete)
 
 
 def languages(incomplete: str) -> list[str]:
     """Return names that ``--language`` takes."""
-    from ceopt.words import LANGUAGES
-
-    return _beginning(LANGUAGES, incomplete)
+    return _beginning(_LANGUAGES, incomplete)
 
 
 def solvers(incomplete: str) -> list[str]:
     """Return names that ``--solver`` takes, whether their library is here or not."""
-    from ceopt.solvers import available
-
-    return _beginning(["auto", *available()["solver"]], incomplete)
+    return _beginning(_SOLVERS, incomplete)
 
 
 def surrogates(incomplete: str) -> list[str]:
     """Return names that ``--surrogate`` takes."""
-    from ceopt.cli.inputs import NAMES
-
-    return _beginning(NAMES, incomplete)
+    return _beginning(_SURROGATES, incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+import ceopt
 from ceopt.cli import completion
 from ceopt.cli.commands import app
+from ceopt.cli.inputs import NAMES
 from ceopt.formulations.costs import COSTS
+from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.recourse import explain
 from ceopt.solvers import available
 from ceopt.words import LANGUAGES
@@ -68,6 +74,30 @@ def test_lists_are_those_of_the_program():
     assert completion.costs("") == list(COSTS)
     assert completion.languages("") == list(LANGUAGES)
     assert completion.solvers("") == ["auto", *available()["solver"]]
+    assert completion.surrogates("") == list(NAMES)
+    formulations = [name for kind in FORMULATIONS.values() for name in kind]
+    assert completion.formulations("") == list(dict.fromkeys(["auto", *formulations]))
+
+
+@pytest.mark.parametrize("line", ["version", "--version", "--help"])
+def test_what_needs_no_library_imports_none(tmp_path, line):
+    libraries = {"numpy", "pandas", "pyomo", "sklearn"}
+    said = f"print(*({libraries} & set(sys.modules)), file=sys.stderr)"
+    code = f"import sys\nfrom ceopt.cli.commands import app\ntry:\n    app([{line!r}])\nfinally:\n    {said}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip() == ""
+    assert done.stdout.strip()
+
+
+def test_the_version_is_said_by_an_option_too(capsys):
+    for words_given in (["--version"], ["version"]):
+        with pytest.raises(SystemExit) as ended:
+            app(words_given)
+        assert ended.value.code == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == said[1] == f"ceopt {ceopt.__version__}"
+
     assert explain.__kwdefaults__["formulation"] in completion.formulations("")
 
 

@@ -19,7 +19,7 @@ from battery import MODELS
 from rich.console import Console
 from sources import ROOT
 
-from ceopt.cli import commands as cli_output
+from ceopt.cli import output as cli_output
 from ceopt.solvers import ProblemClass, Status, available, registry, solve
 from ceopt.solvers.cones import psd
 from ceopt.solvers.errors import (
