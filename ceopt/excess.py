@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.constraints.rule import LearnsFromModel, lacks_rows
+from ceopt.formulations.constraints.rule import overrides
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.space import (
     FeatureSpace,
@@ -271,7 +271,7 @@ class _PriceQuestion:
         """Return the model to be asked, and the settings with those rules that learn nothing."""
         oracle = ModelOracle(open_model(self.model), self.space)
         checked = self.settings.check(self.space, oracle.labels, data=self.data)
-        rules = tuple(rule for rule in checked.rules if not (lacks_rows(rule) or isinstance(rule, LearnsFromModel)))
+        rules = tuple(rule for rule in checked.rules if not (rule.lacks_rows or overrides(rule, "about")))
         return oracle, replace(checked, rules=rules)
 
 

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from ceopt.base.parallel import Lost, completed
 from ceopt.base.said import Said, instead, said
-from ceopt.formulations.constraints.rule import RuleCharges, about_model, lacks_rows, parse_rules
+from ceopt.formulations.constraints.rule import RuleCharges, parse_rules
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
@@ -180,8 +180,8 @@ class Fit:
             if known.is_still(rule):
                 fitted: AbstractRule = known.fitted
                 return fitted
-        about = about_model(rule, lambda: self.prepared.predictor)
-        if lacks_rows(about):
+        about = rule.about(lambda: self.prepared.predictor)
+        if about.lacks_rows:
             raise changed("constraints", f", and {type(rule).__name__} learns from the data")
         return about
 
@@ -214,7 +214,7 @@ def fit_of(
         given = tuple(settings.constraints)
     pairs = list(zip(given, prepared.settings.rules, strict=True))
     learned = content_of(cost)
-    if any(lacks_rows(rule) for rule in given):
+    if any(rule.lacks_rows for rule in given):
         learned = content_of((learned, used if labelled is None else labelled))
     return Fit(
         prepared=prepared,
@@ -401,7 +401,7 @@ def _check_labels(y: Any, n: int, rules: Sequence[AbstractRule]) -> None:
         but = f"y has shape {labels.shape}"
         raise InvalidValueError("Recourse.fit", f"one label for {each_of(n, 'row')}", but, "Match X.")
     for rule in rules:
-        if lacks_rows(rule):
+        if rule.lacks_rows:
             raise InvalidValueError(
                 "Recourse.fit", "no y beside a surrogate and a rule that learns from rows",
                 f"y is given and {type(rule).__name__} has no rows of its own",

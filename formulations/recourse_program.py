@@ -11,7 +11,7 @@ from pyomo.common.gc_manager import PauseGC
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
-from ceopt.formulations.constraints.rule import about_model, cluster_of, component_name
+from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.reaches import Reaches
 from ceopt.formulations.space.reachable import Reach
@@ -41,7 +41,11 @@ class RecourseProgram:
     @property
     def cluster(self) -> Any:
         """Which cluster of a hull the solution that is loaded lies in; None without clusters."""
-        return next((found for rule, block in self.rules if (found := cluster_of(rule, block)) is not None), None)
+        for rule, block in self.rules:
+            label = rule.cluster_in(block)
+            if label is not None:
+                return label
+        return None
 
 
 def recourse_program(
@@ -100,7 +104,7 @@ def recourse_program(
             model.rules = pyo.Block(concrete=True)
             imposed: dict[int, tuple[AbstractRule, Any]] = {}
             for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-                known = about_model(rule, lambda: predictor)
+                known = rule.about(lambda: predictor)
                 imposed[position] = known, impose(known, x)
                 name = component_name(model.rules, rule_name(rule, position))
                 model.rules.add_component(name, imposed[position][1])

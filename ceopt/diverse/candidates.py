@@ -16,7 +16,6 @@ from ceopt.diverse.decisions import Memory
 from ceopt.diverse.distance import Floats, RowDistance, cosines
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.model import broken_rules
@@ -419,7 +418,7 @@ def _names_of(keeper: Keeper, point: Floats) -> list[str]:
     own = [
         rule_name(rule, place)
         for place, rule in enumerate(projection.rules)
-        if not lacks_rows(rule) and not rule.violation(projection.space, factual, named) <= 0
+        if not rule.lacks_rows and not rule.violation(projection.space, factual, named) <= 0
     ]
     return own or ["the space"] * bool(keeper.broken(point))
 

@@ -31,7 +31,6 @@ from ceopt.diverse.distance import distance_of
 from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.rule import about_model, fitted_to, lacks_rows
 from ceopt.formulations.costs.base import SCALE
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.reachable import reach_of
@@ -111,13 +110,13 @@ class Query:
         """Return the answers, in the order in which they were chosen: that of their candidates' distances."""
         home = np.array(list(self.factual.values()))
         met = self.decisions.meets(home[None, :])
-        if any(lacks_rows(rule) for rule in self.rules):
+        if any(rule.lacks_rows for rule in self.rules):
             rows = self.fitted.rows.coordinates
             known = self.fitted.data.memory.learn(self.decisions, rows)
             favoured = rows[self.decisions.meets(rows) if known is None else known]
             if not len(favoured):
                 return self._without(Candidates(looked_at=len(rows)))
-            self.rules = tuple(fitted_to(rule, self.fitted.rows.space, lambda: favoured) for rule in self.rules)
+            self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
         keeper = self._keeper(self.rules)
         if met[0] and not keeper.broken(home):
             self._require_labels()
@@ -704,7 +703,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         decisions = decisions_of(model_or_predict, fitted.rows.space, target, is_frame=fitted.rows.is_frame)
         space = fitted.rows.space
         rules = _rules(constraints, space)
-        rules = tuple(about_model(rule, lambda: read(open_model(model_or_predict), space)) for rule in rules)
+        rules = tuple(rule.about(lambda: read(open_model(model_or_predict), space)) for rule in rules)
         return Query(fitted, settings, decisions, rules, target, factual, whole_or_none("n", n)).run()
 
     def _settings(self) -> DiverseSettings:

@@ -16,7 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
@@ -399,7 +398,7 @@ def broken_rules(
     """
     broken = list(broken_moves(space, factual, point, seen_steps=seen_steps))
     for place, rule in enumerate(rules):
-        if lacks_rows(rule) or (factual is None and rule.needs_factual):
+        if rule.lacks_rows or (factual is None and rule.needs_factual):
             continue
         if not rule.violation(space, factual, point) <= 0:
             broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")

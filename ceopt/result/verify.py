@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
+from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.read import is_function, open_model, read
 from ceopt.formulations.space.space import (
@@ -217,11 +217,11 @@ def verify(
     opened = model_behind(open_model(model), target)
     oracle, checked = _asked(opened, space, target)
     rules = _as_solved(parse_rules(constraints, space), answers)
-    rules = tuple(about_model(rule, lambda: read(opened, space)) for rule in rules)
+    rules = tuple(rule.about(lambda: read(opened, space)) for rule in rules)
     if data is not None:
         rows_of_target = FavourableRows(space, oracle, checked, data, None)
-        rules = tuple(fitted_to(rule, space, rows_of_target) for rule in rules)
-    unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if lacks_rows(rule)]
+        rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)
+    unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if rule.lacks_rows]
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
     start = None if factual is None else space.row(known_row("verify", space, factual))
@@ -257,8 +257,9 @@ def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractR
     solved = list(rules)
     for place, rule in enumerate(rules):
         radius = answers.relaxed.get(rule_name(rule, place))
-        if radius is not None and isinstance(rule, WidensItself):
-            solved[place] = rule.widened(radius - rule.radius)
+        given = getattr(rule, "radius", None)
+        if radius is not None and given is not None and isinstance(rule, AbstractElastic):
+            solved[place] = rule.widened(radius - given)
     return tuple(solved)
 
 

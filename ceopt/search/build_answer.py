@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.rule import actions_under, is_learned, lacks_rows
+from ceopt.formulations.constraints.rule import actions_under, overrides
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.oracle.model import broken_rules
@@ -182,7 +182,9 @@ def rules_beyond(
     """
     found = {}
     for place, rule in enumerate(rules):
-        if not is_learned(rule) and not lacks_rows(rule) and rule.violation(space, factual, factual) > 0.0:
+        if overrides(rule, "fitted", "about") or rule.lacks_rows:
+            continue
+        if rule.violation(space, factual, factual) > 0.0:
             found[rule_name(rule, place)] = rule
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import about_model, charged_by, fitted_to, has_say_in_cost, mended_points
+from ceopt.formulations.constraints.rule import charged_by, has_say_in_cost, mended_points
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import Predictor
@@ -294,7 +294,7 @@ def prepare(
     checkpoint("checking the settings")
     if learned is None:
         rows = FavourableRows(space, oracle, checked.target, data, labelled)
-        rules = tuple(fitted_to(about_model(rule, lambda: predictor), space, rows) for rule in checked.rules)
+        rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     else:
         rules = tuple(learned.rule(rule) for rule in checked.rules)
     cost = checked.cost

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import mended_points, mends_points
+from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
@@ -216,7 +216,7 @@ def grid_around(
         columns.append(column)
         column_prices.append(prices_of(prices[feature.name], feature, start, column))
         indices.append(int(np.searchsorted(column, start)))
-    is_mended = any(mends_points(rule) for rule in rules)
+    is_mended = any(rule.mends for rule in rules)
     mend = functools.partial(mended_points, rules, space, factual) if is_mended else None
     joint_price = functools.partial(cost.objectives, space, factual) if cost.is_joint or is_mended else None
     return ValueGrid(tuple(space.names), tuple(columns), tuple(column_prices), np.array(indices), joint_price, mend)

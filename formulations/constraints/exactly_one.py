@@ -13,7 +13,7 @@ from ceopt.formulations.columns import Free
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed import write_one_of
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, given_up
 from ceopt.formulations.costs.base import Floats
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
@@ -171,12 +171,13 @@ class ExactlyOne(AbstractRule):
         others = sum(point[name] not in {0.0, 1.0} for name in self.columns)
         return float(abs(ones - 1) + others)
 
+    def changes_together(self) -> tuple[str, ...]:
+        """Return the columns."""
+        return tuple(self.columns)
+
     def given_up(self, factual: Point) -> tuple[str, ...]:
         """Return the column whose own leaving is no change; none in a row that breaks the rule."""
-        values = [factual[name] for name in self.columns]
-        if sorted(values) != [0.0] * (len(values) - 1) + [1.0]:
-            return ()
-        return (self.columns[values.index(1.0)],)
+        return tuple(given_up([self.columns], factual))
 
     def unpriced(self, space: FeatureSpace) -> frozenset[str]:
         """Return the columns, of which one may move without a price."""

@@ -1,30 +1,15 @@
-"""Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence.
+"""Rules: rows over a person's block, a check in plain numbers apart from them, and what more some rules do.
 
-What only some rules can do (learn from data, add to the cost, mend a point, have clusters, widen themselves) stands in
-small protocols, its *abilities*: a rule has one if it defines that protocol's members. The functions beside each
-protocol ask any rule, and give what holds for a rule without the ability.
+Whatever only some rules do (learn from data, add to the cost, mend a point, have clusters) is a method of
+:class:`AbstractRule` with a default that does nothing, which such a rule overrides.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    Protocol,
-    Self,
-    TypeAlias,
-    TypeGuard,
-    TypeVar,
-    cast,
-    final,
-    runtime_checkable,
-)
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, final
 
 import numpy as np
 from pyomo.core.base.block import ScalarBlock
@@ -43,63 +28,35 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BEYOND",
+    "RULE_NAME",
     "AbstractElastic",
     "AbstractRule",
-    "AddsToCost",
     "Beyond",
-    "ChangesCharges",
-    "CountsChanges",
     "DataRows",
     "Floats",
-    "HasClusters",
-    "JoinsChanges",
-    "LearnsFromModel",
-    "LearnsFromRows",
-    "MendsPoints",
-    "NamesActions",
-    "NeedsRows",
     "Point",
     "RuleCharges",
-    "WidensItself",
-    "about_model",
     "actions_under",
-    "adds_to_cost",
     "charged_by",
-    "charged_points",
-    "cluster_of",
     "component_name",
-    "fitted_to",
     "given_up",
-    "half_ability",
     "has_clusters",
     "has_say_in_cost",
     "impose",
-    "is_learned",
-    "lacks_rows",
     "mended_points",
-    "mends_points",
     "nearest_cluster",
     "no_further_words",
+    "overrides",
     "parse_rules",
     "rule_name",
-    "surcharge_of",
     "together_by",
-    "unpriced_columns",
     "widens_itself",
 ]
-
-# ==== Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence =====================
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
 #: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
 DataRows: TypeAlias = Callable[[], Floats]
-Rule = TypeVar("Rule")
-Ability = TypeVar("Ability")
-#: Whether the rules of a class have an ability: Python takes ten microseconds to see that an object lacks a protocol.
-_KNOWN: Final[dict[tuple[type, Any], bool]] = {}
-
-# ---- what every rule says, and how rules become rows -----------------------------------------------------------------
 #: What a rule's name may be: the user's, in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
 #: What a rule asks of a person who breaks it today: to meet it, or not to go further than they are.
@@ -108,19 +65,45 @@ BEYOND = Choice(("meet", "no_further"))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 
 
+@final
+class _Unless:
+    """A value that each rule has unless it has one of its own.
+
+    The class has none: a dataclass would take it for the default of a field of that name.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __get__(self, rule: AbstractRule | None, kind: type) -> Any:
+        if rule is None:
+            raise AttributeError
+        return self.value
+
+
+@final
+class _FromDocstring:
+    """The manifest of a class of rules that has none of its own: its name, and the first line of its docstring."""
+
+    def __get__(self, rule: AbstractRule | None, kind: type) -> Manifest:
+        text = (kind.__doc__ or "").strip()
+        if not text or text.startswith(f"{kind.__name__}("):  # a dataclass without a docstring has its signature there
+            text = kind.__name__
+        return Manifest(title=text.splitlines()[0].rstrip("."), formula="", rule=kind.__name__)
+
+
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
-    A rule of your own is a frozen dataclass with a ``manifest`` and the abstract methods. One of ceopt's is a file, and
-    is listed in ``formulations.constraints.RULES``, exported by ``ceopt`` and said in ``ceopt/words/sentences.py``.
-    What only some rules can do stands in the protocols below: a rule has an ability if it defines that protocol's
-    members.
+    A rule of your own is a frozen dataclass with :meth:`check`, :meth:`build` and :meth:`violation`; all else has a
+    default. Nothing can stand in for ``violation``: every answer is held against it, and what followed from the rows
+    would repeat their mistakes.
     """
 
     __slots__ = ()
 
     #: The program and its source, as ``model_summary`` shows them.
-    manifest: ClassVar[Manifest]
+    manifest: ClassVar[Manifest] = _FromDocstring()  # type: ignore[assignment]
     #: Whether :meth:`violation` needs the factual.
     needs_factual: ClassVar[bool] = True
     #: Whether :meth:`build` takes the caller's own variables (``Columns``) as well as a person's block.
@@ -146,13 +129,97 @@ class AbstractRule(ABC):
         """Return by how much a point misses the rule where what a solver leaves is not passed over."""
         return self.violation(space, factual, point)
 
-    @abstractmethod
     def sentence(self) -> str:
-        """Return the rule in words and numbers."""
+        """Return the rule in words and numbers; by default the manifest's title and the fields of a dataclass."""
+        title = self.manifest.title
+        if not is_dataclass(self):
+            return title
+        given = []
+        for field in fields(self):
+            if field.init and field.repr and field.name != "name":
+                given.append(f"{field.name}={getattr(self, field.name)!r}")
+        if not given:
+            return title
+        return " ".join(f"{title} ({', '.join(given)})".split())
+
+    # ---- learning ----------------------------------------------------------------------------------------------------
+    #: Whether nothing can be checked before the rule is :meth:`fitted`.
+    lacks_rows = _Unless(False)
+
+    def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
+        """Return the rule with what it takes from the rows of the target class filled in."""
+        del space, rows
+        return self
+
+    def about(self, predictor: Callable[[], Predictor]) -> Self:
+        """Return the rule with what it takes from the model that is explained filled in."""
+        del predictor
+        return self
+
+    # ---- costs and actions -------------------------------------------------------------------------------------------
+    #: Whether the rule, as it is set, adds to the cost: :meth:`build` then appends to ``x.surcharges``.
+    charges_more = _Unless(False)
+
+    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return what the point's standing with the rule adds to its cost."""
+        del space, factual, point
+        return 0.0
+
+    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
+        """Return the columns whose moves the cost does not see as they are; :meth:`build` fills ``x.charges``."""
+        del space
+        return frozenset()
+
+    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) as the cost sees them."""
+        del space, factual
+        return points
+
+    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+        """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
+        del space, factual, point
+        return None
+
+    # ---- what counts as one change -----------------------------------------------------------------------------------
+    def changes_together(self) -> tuple[str, ...]:
+        """Return the columns of which a move between two is one change."""
+        return ()
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
+        """Return the rule that counts a move between two columns of a group as one change."""
+        del together
+        return self
+
+    # ---- points that break the rule ----------------------------------------------------------------------------------
+    #: Whether :meth:`mended` changes anything.
+    mends = _Unless(False)
+
+    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) with the columns set that follow from others, or that may take few values."""
+        del space, factual
+        return points
+
+    # ---- clusters: the rule holds in one of several, with a binary ``block.in_cluster[label]`` for each --------------
+    #: The clusters as they were given; None without any.
+    clusters = _Unless(None)
+
+    def cluster_in(self, block: Any) -> Any:
+        """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""
+        del block
+        return None
+
+    def distances(self, space: FeatureSpace, point: Point) -> Mapping[Any, float]:
+        """Return how far a point is from each cluster, by label."""
+        del space, point
+        return {}
 
 
 class AbstractElastic(AbstractRule):
-    """A rule that can be widened by an amount, in the unit in which ``violation`` counts."""
+    """A rule that can be widened by an amount, in the unit in which ``violation`` counts.
+
+    One with the fields ``enlarge`` and ``radius`` is widened by the least amount that helps where nothing keeps it, if
+    ``enlarge`` says so.
+    """
 
     __slots__ = ()
 
@@ -230,17 +297,12 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
                 f"one is {rule!r}",
                 "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1).",
             )
-        if not isinstance(getattr(rule, "manifest", None), Manifest):
+        if not isinstance(rule.manifest, Manifest):
             raise InvalidTypeError(
                 "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",
                 "Give the class one: manifest: ClassVar[Manifest] = Manifest(title=..., formula=...).",
             )  # fmt: skip
-        half = half_ability(rule)
-        if half is not None:
-            has, lacks = half
-            raise InvalidTypeError(
-                "A rule", f"{lacks} beside {has}", f"{type(rule).__name__} has {has} alone", f"Give it {lacks} as well."
-            )
+        _refuse_one_without_the_other(rule)
         RULE_NAME.require(type(rule).__name__, "name", getattr(rule, "name", None))
         rule.check(space)
         name = rule_name(rule, position)
@@ -250,147 +312,67 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     return _knowing_each_other(tuple(given), space)
 
 
-def _has(rule: object, ability: Callable[..., Ability]) -> TypeGuard[Ability]:
-    """Tell whether a rule has the members of a protocol."""
-    key = type(rule), ability
-    if key not in _KNOWN:
-        _KNOWN[key] = isinstance(rule, ability)  # type: ignore[arg-type]  # each is a protocol
-    return _KNOWN[key]
+#: Members that a rule needs beside one of its own: alone, that one would be passed over in silence.
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "lacks_rows": ("fitted",),
+    "charges_more": ("surcharge",),
+    "surcharge": ("charges_more",),
+    "unpriced": ("charged",),
+    "charged": ("unpriced",),
+    "mends": ("mended",),
+    "mended": ("mends",),
+    "cluster_in": ("clusters", "distances"),
+}
 
 
-# ---- learning --------------------------------------------------------------------------------------------------------
-@runtime_checkable
-class LearnsFromRows(Protocol):
-    """A rule that takes something from the rows of the target class."""
-
-    def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
-        """Return the rule with what it takes from the rows filled in."""
-
-
-@runtime_checkable
-class NeedsRows(LearnsFromRows, Protocol):
-    """A rule of which nothing can be checked before it has the rows."""
-
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether it has yet to be given them."""
+def overrides(rule: AbstractRule, *members: str) -> bool:
+    """Return whether a rule has one of these members of its own, and not the default of :class:`AbstractRule` alone."""
+    kinds = type(rule).__mro__
+    own = kinds[: kinds.index(AbstractRule)]
+    for member in members:
+        if member in getattr(rule, "__dict__", ()) or any(member in vars(kind) for kind in own):
+            return True
+    return False
 
 
-def lacks_rows(rule: object) -> bool:
-    """Tell whether a rule has yet to be given the rows of the target class."""
-    return _has(rule, NeedsRows) and rule.lacks_rows
+def _refuse_one_without_the_other(rule: AbstractRule) -> None:
+    for member, needed in _BESIDE.items():
+        if not overrides(rule, member):
+            continue
+        for other in needed:
+            if not overrides(rule, other):
+                raise InvalidTypeError(
+                    "A rule", f"{other} beside {member}", f"{type(rule).__name__} has {member} alone",
+                    f"Give it {other} as well.",
+                )  # fmt: skip
 
 
-def fitted_to(rule: Rule, space: FeatureSpace, rows: DataRows) -> Rule:
-    """Return a rule with what it takes from the rows of the target class; itself if nothing."""
-    return cast("Rule", rule.fitted(space, rows)) if _has(rule, LearnsFromRows) else rule
+def widens_itself(rule: AbstractRule) -> bool:
+    """Return whether a rule is to be widened where nothing keeps it."""
+    return isinstance(rule, AbstractElastic) and hasattr(rule, "radius") and getattr(rule, "enlarge", False)
 
 
-@runtime_checkable
-class LearnsFromModel(Protocol):
-    """A rule that takes something from the model that is explained."""
-
-    def about(self, predictor: Callable[[], Predictor]) -> Self:
-        """Return the rule with what it takes from the model filled in."""
+# ==== What several rules say together =================================================================================
 
 
-def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
-    """Return a rule with what it takes from the model that is explained; itself if nothing."""
-    return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
-
-
-def is_learned(rule: object) -> bool:
-    """Tell whether a rule is about people of the data or about the model: who needs an answer breaks it by nature."""
-    return _has(rule, LearnsFromRows) or _has(rule, LearnsFromModel)
-
-
-# ---- what a rule has to do with costs and actions --------------------------------------------------------------------
-@runtime_checkable
-class AddsToCost(Protocol):
-    """A rule whose slack costs something: ``build`` adds it to ``x.surcharges``."""
-
-    @property
-    def charges_more(self) -> bool:
-        """Whether the rule, as it is set, adds to the cost."""
-
-    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
-        """Return what the point's standing with the rule adds to its cost."""
-
-
-def adds_to_cost(rule: object) -> bool:
-    """Tell whether a rule adds to the cost."""
-    return _has(rule, AddsToCost) and rule.charges_more
-
-
-def surcharge_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> float:
-    """Return what a point's standing with a rule adds to its cost."""
-    return rule.surcharge(space, factual, point) if _has(rule, AddsToCost) else 0.0
-
-
-@runtime_checkable
-class ChangesCharges(Protocol):
-    """A rule under which some moves are consequences: ``build`` enters what is charged into ``x.charges``."""
-
-    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
-        """Return the columns whose moves the cost does not see as they are."""
-
-    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) as the cost sees them."""
-
-
-def unpriced_columns(rule: object, space: FeatureSpace) -> frozenset[str]:
-    """Return the columns whose moves the cost does not see as they are, because of a rule."""
-    return rule.unpriced(space) if _has(rule, ChangesCharges) else frozenset()
-
-
-def has_say_in_cost(rule: object, space: FeatureSpace) -> bool:
-    """Tell whether a rule adds to the cost or changes what is charged."""
-    return adds_to_cost(rule) or bool(unpriced_columns(rule, space))
-
-
-def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) as the cost sees them under some rules, each of which sees the points as they are."""
-    charged = points
-    for rule in rules:
-        if _has(rule, ChangesCharges):
-            own = rule.charged(space, factual, points)
-            charged = np.where(own != points, own, charged)
-    return charged
-
-
-# ---- what counts as one change ---------------------------------------------------------------------------------------
-@runtime_checkable
-class JoinsChanges(Protocol):
-    """A rule by which some columns change together, as one change."""
-
-    columns: Any
-
-    def given_up(self, factual: Point) -> tuple[str, ...]:
-        """Return the columns that are no changes of their own when they leave the factual."""
-
-
-@runtime_checkable
-class CountsChanges(Protocol):
-    """A rule that counts changes, and has to know which columns count together."""
-
-    def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
-        """Return the rule that counts a move between two columns of a group as one change."""
+def has_say_in_cost(rule: AbstractRule, space: FeatureSpace) -> bool:
+    """Return whether a rule adds to the cost or changes what is charged."""
+    return rule.charges_more or bool(rule.unpriced(space))
 
 
 def together_by(rules: Sequence[AbstractRule]) -> tuple[tuple[str, ...], ...]:
-    """Return the columns that change together, as one change, by each rule that says so."""
-    return tuple(tuple(rule.columns) for rule in rules if _has(rule, JoinsChanges))
+    """Return the groups of columns that change together, as one change, one for each rule that has some."""
+    return tuple(filter(None, (rule.changes_together() for rule in rules)))
 
 
 def given_up(together: Sequence[Sequence[str]], point: Point) -> set[str]:
     """Return the 1 of each group that has one 1 in a point, and else 0: its leaving is no change."""
-    found = set()
+    ones = set()
     for group in together:
-        ones = [name for name in group if point[name] == 1.0]
-        zeros = [name for name in group if point[name] == 0.0]
-        if len(ones) == 1 and len(zeros) == len(group) - 1:
-            found.add(ones[0])
-    return found
+        values = [point[name] for name in group]
+        if values.count(1.0) == 1 and values.count(0.0) == len(values) - 1:
+            ones.add(group[values.index(1.0)])
+    return ones
 
 
 def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
@@ -398,12 +380,10 @@ def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) ->
     together = together_by(rules)
     if not together:
         return rules
-    known = []
     for rule in rules:
-        if not _has(rule, JoinsChanges):
-            _refuse_charged(unpriced_columns(rule, space), together)
-        known.append(cast("AbstractRule", rule.counting(together)) if _has(rule, CountsChanges) else rule)
-    return tuple(known)
+        if not rule.changes_together():
+            _refuse_charged(rule.unpriced(space), together)
+    return tuple(rule.counting(together) for rule in rules)
 
 
 def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ...]) -> None:
@@ -418,125 +398,35 @@ def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ..
                 )  # fmt: skip
 
 
-@runtime_checkable
-class NamesActions(Protocol):
-    """A rule that tells what is to be done from what follows."""
-
-    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
-        """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
-
-
-def actions_under(rules: Iterable[object], space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+def actions_under(
+    rules: Iterable[AbstractRule], space: FeatureSpace, factual: Point, point: Point
+) -> dict[str, Any] | None:
     """Return what is to be done by column, in raw units, by the first rule that tells it from what follows; or None."""
     for rule in rules:
-        if _has(rule, NamesActions):
-            actions = rule.actions(space, factual, point)
-        else:
-            actions = None
+        actions = rule.actions(space, factual, point)
         if actions is not None:
             return actions
     return None
 
 
-# ---- points that a rule can mend -------------------------------------------------------------------------------------
-@runtime_checkable
-class MendsPoints(Protocol):
-    """A rule that says where a point that breaks it is to be put."""
-
-    @property
-    def mends(self) -> bool:
-        """Whether :meth:`mended` changes anything."""
-
-    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) with the columns set that follow from others, or that may take few values."""
-
-
-def mends_points(rule: object) -> bool:
-    """Tell whether a rule says where points are to be put."""
-    return _has(rule, MendsPoints) and rule.mends
-
-
-def mended_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+def mended_points(rules: Iterable[AbstractRule], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
     """Return points (n, d) put where some rules say, one after the other."""
     for rule in rules:
-        if _has(rule, MendsPoints):
-            points = rule.mended(space, factual, points)
+        points = rule.mended(space, factual, points)
     return points
 
 
-# ---- clusters --------------------------------------------------------------------------------------------------------
-@runtime_checkable
-class HasClusters(Protocol):
-    """A rule that holds in one of several clusters, with a binary ``block.in_cluster[label]`` for each."""
-
-    clusters: Any
-
-    def cluster_in(self, block: Any) -> Any:
-        """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""
-
-    def distances(self, space: FeatureSpace, point: Point) -> Mapping[Any, float]:
-        """Return how far a point is from each cluster, by label."""
+def has_clusters(rule: AbstractRule) -> bool:
+    """Return whether a rule has clusters; a hull may have them or not."""
+    return rule.clusters is not None and overrides(rule, "cluster_in")
 
 
-def has_clusters(rule: object) -> bool:
-    """Tell whether a rule has clusters; a hull may have them or not."""
-    return _has(rule, HasClusters) and rule.clusters is not None
-
-
-def cluster_of(rule: object, block: Any) -> Any:
-    """Return the cluster in which the solution loaded into a rule's block lies; None without clusters."""
-    return rule.cluster_in(block) if _has(rule, HasClusters) else None
-
-
-def nearest_cluster(rules: Iterable[object], space: FeatureSpace, point: Point) -> Any:
+def nearest_cluster(rules: Iterable[AbstractRule], space: FeatureSpace, point: Point) -> Any:
     """Return the cluster nearest to a point, in plain numbers, of the rule that has clusters; None without one."""
     for rule in rules:
-        if _has(rule, HasClusters) and has_clusters(rule):
+        if has_clusters(rule):
             distances = rule.distances(space, point)
             return min(distances, key=distances.__getitem__)
-    return None
-
-
-# ---- widening --------------------------------------------------------------------------------------------------------
-@runtime_checkable
-class WidensItself(Protocol):
-    """A rule that, where nothing keeps it, is widened by the least amount that helps, if ``enlarge`` says so."""
-
-    enlarge: bool
-    radius: float
-
-    def relax(self, block: Any, x: Factual) -> Any:
-        """Fill the empty ``block`` with the rows of the widened rule; return the amount, at least 0."""
-
-    def widened(self, by: float) -> Self:
-        """Return the rule with a radius greater by an amount."""
-
-
-def widens_itself(rule: object) -> bool:
-    """Tell whether a rule is to be widened where nothing keeps it."""
-    return _has(rule, WidensItself) and rule.enlarge
-
-
-#: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
-_BESIDE: Mapping[str, tuple[str, ...]] = {
-    "lacks_rows": ("fitted",),
-    "charges_more": ("surcharge",),
-    "surcharge": ("charges_more",),
-    "unpriced": ("charged",),
-    "charged": ("unpriced",),
-    "mends": ("mended",),
-    "mended": ("mends",),
-    "cluster_in": ("clusters", "distances"),
-    "given_up": ("columns",),
-}
-
-
-def half_ability(rule: object) -> tuple[str, str] | None:
-    """Return a member that a rule has of an ability and one that it lacks of it; None where all are whole."""
-    for has, needed in _BESIDE.items():
-        lacks = [member for member in needed if not hasattr(rule, member)]
-        if lacks and hasattr(rule, has):
-            return has, lacks[0]
     return None
 
 
@@ -590,7 +480,7 @@ class RuleCharges(AbstractCost):
 
     @property
     def _stated(self) -> AbstractCost:
-        penalised = any(map(adds_to_cost, self.rules))
+        penalised = any(rule.charges_more for rule in self.rules)
         return Sum(((1.0, self.cost),)) if penalised and not isinstance(self.cost, Sum) else self.cost
 
     def fitted(self, space: FeatureSpace, data: Any) -> AbstractCost:
@@ -599,7 +489,7 @@ class RuleCharges(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the cost's own prices, and none for columns that may move as a consequence."""
-        free = frozenset[str]().union(*(unpriced_columns(rule, space) for rule in self.rules))
+        free = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
         own = self._stated.prices(space)
         return {name: () if name in free else prices for name, prices in own.items()}
 
@@ -614,7 +504,7 @@ class RuleCharges(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of what is charged plus the penalties, in plain Python arithmetic."""
-        extra = sum(surcharge_of(rule, space, factual, point) for rule in self.rules)
+        extra = sum(rule.surcharge(space, factual, point) for rule in self.rules)
         return self.cost.value(space, factual, self._charged_point(space, factual, point)) + extra
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
@@ -623,7 +513,7 @@ class RuleCharges(AbstractCost):
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the objective at many points, penalties left out: they are never negative, and slow to find."""
-        return self._stated.objectives(space, factual, charged_points(self.rules, space, factual, points))
+        return self._stated.objectives(space, factual, self._charged(space, factual, points))
 
     def from_objective(self, objective: float) -> float:
         """Return the cost that an objective stands for."""
@@ -633,8 +523,14 @@ class RuleCharges(AbstractCost):
         """Return the objective that a cost stands for."""
         return self._stated.to_objective(cost)
 
-    def _charged_point(
-        self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
-    ) -> dict[str, float]:
-        row = charged_points(self.rules, space, factual, np.array([[point[name] for name in space.names]]))[0]
+    def _charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) as the cost sees them under the rules, each of which sees the points as they are."""
+        charged = points
+        for rule in self.rules:
+            own = rule.charged(space, factual, points)
+            charged = np.where(own != points, own, charged)
+        return charged
+
+    def _charged_point(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
+        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
         return dict(zip(space.names, row.tolist(), strict=True))

@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.constraints.rule import adds_to_cost, has_clusters, nearest_cluster
+from ceopt.formulations.constraints.rule import has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
@@ -642,7 +642,7 @@ class OtherCluster(AbstractDiversity):
                 f"there are {count}" if count else "there is none",
                 "Keep one of them." if count else "Add one, such as Hull(clusters=3).",
             )
-        if adds_to_cost(next(filter(has_clusters, rules))):
+        if next(filter(has_clusters, rules)).charges_more:
             raise InvalidValueError(
                 "diversity='clusters'", "a Hull without a penalty", "it has one, charged by the nearest cluster",
                 "Ask for each cluster alone: Hull(rows of the cluster, penalty=...), or give a radius instead.",

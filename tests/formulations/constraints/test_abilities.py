@@ -1,61 +1,55 @@
-"""What only some rules can do: each ability is found by its members, and half of one is refused."""
+"""What only some rules do is a method that they override, and half of an ability is refused by name."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyomo.environ as pyo
 import pytest
 
 import ceopt
-from ceopt.formulations.constraints import RULES, AbstractRule
-from ceopt.formulations.constraints.rule import (
-    AddsToCost,
-    ChangesCharges,
-    CountsChanges,
-    HasClusters,
-    JoinsChanges,
-    LearnsFromModel,
-    LearnsFromRows,
-    MendsPoints,
-    NamesActions,
-    NeedsRows,
-    WidensItself,
-)
+from ceopt.formulations import Factual, impose
+from ceopt.formulations.constraints import RULES, AbstractElastic, AbstractRule
+from ceopt.formulations.constraints.rule import overrides
 from ceopt.formulations.predictors import Affine
+from ceopt.solvers import model_summary
 from ceopt.solvers.manifest import Manifest
 
-#: The abilities of ceopt's own rules; all others have none.
-ABILITIES = {
-    "AllowedValues": {MendsPoints},
-    "Causal": {ChangesCharges, MendsPoints, NamesActions},
-    "ExactlyOne": {ChangesCharges, JoinsChanges, MendsPoints},
-    "MaxChanges": {CountsChanges},
-    "Hull": {LearnsFromRows, NeedsRows, AddsToCost, HasClusters, WidensItself},
-    "RobustValidity": {LearnsFromModel},
-}
+#: What ceopt's own rules do beside what all do; all others do no more.
+OWN = {
+    "AllowedValues": {"mends", "mended"},
+    "Causal": {"unpriced", "charged", "mends", "mended", "actions"},
+    "ExactlyOne": {"unpriced", "charged", "changes_together", "mends", "mended"},
+    "MaxChanges": {"counting"},
+    "Hull": {
+        "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
+    },
+    "RobustValidity": {"about"},
+}  # fmt: skip
+WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    AddsToCost, ChangesCharges, CountsChanges, HasClusters, JoinsChanges, LearnsFromModel, LearnsFromRows, MendsPoints,
-    NamesActions, NeedsRows, WidensItself,
+    "lacks_rows", "fitted", "about", "charges_more", "surcharge", "unpriced", "charged", "actions", "changes_together",
+    "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
 MODEL = Affine([1.0], -3.5, labels=("no", "yes"))
 
 
-def members(ability: Any) -> set[str]:
-    found: set[str] = set()
-    for base in ability.__mro__:
-        if getattr(base, "_is_protocol", False):
-            found |= {name for name in (*vars(base), *vars(base).get("__annotations__", {})) if name[0] != "_"}
-    return found
-
-
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_has_the_abilities_that_are_known_of_it(name):
-    rule = RULES[name]
-    fields = {field for base in rule.__mro__ for field in vars(base).get("__annotations__", {})}
-    has = {ability for ability in EVERY if all(hasattr(rule, m) or m in fields for m in members(ability))}
-    assert has == ABILITIES.get(name, set())
+    kind = RULES[name]
+    rule = object.__new__(kind)
+    assert {member for member in EVERY if overrides(rule, member)} == OWN.get(name, set())
+    widens = issubclass(kind, AbstractElastic) and hasattr(kind, "enlarge") and hasattr(kind, "radius")
+    assert widens == (name in WIDEN_THEMSELVES)
+
+
+def test_every_member_that_a_rule_may_override_is_looked_at():
+    needed = {"manifest", "check", "build", "violation", "missed", "sentence"}
+    flags = {name for name, kind in AbstractRule.__annotations__.items() if "ClassVar[bool]" in kind}
+    assert {name for name in vars(AbstractRule) if name[0] != "_"} - needed - flags == set(EVERY)
 
 
 class AtLeastFour(AbstractRule):
@@ -101,3 +95,90 @@ def test_a_rule_may_learn_from_rows_and_lack_none():
     result = ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[Learner()], data=people)
     assert result[0].values["a"] == 4
     assert learned == [[[7.0]]]
+
+
+class Least(AbstractRule):
+    """The a is at least 4."""
+
+    def check(self, space: Any) -> None:
+        pass
+
+    def build(self, block: Any, x: Any) -> None:
+        block.low = pyo.Constraint(expr=x.raw["a"] >= 4)
+
+    def violation(self, space: Any, factual: Any, point: Any) -> float:
+        del space, factual
+        return max(4.0 - point["a"], 0.0)
+
+
+@dataclass(frozen=True)
+class AtLeast(Least):
+    """A number is at least so much."""
+
+    least: float
+    name: str | None = None
+
+
+def test_a_rule_of_three_methods_is_a_rule():
+    result = ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[Least()])
+    assert dict(result[0].values) == {"a": 4}
+    assert Least().sentence() == "The a is at least 4"
+    assert AtLeast(4.0).sentence() == "A number is at least so much (least=4.0)"
+    model = pyo.ConcreteModel()
+    model.x = Factual(SPACE, {"a": 0})
+    model.rule = impose(Least(), model.x)
+    assert "The a is at least 4" in model_summary(model).to_string()
+    assert Least.manifest == Least().manifest == Manifest(title="The a is at least 4", formula="", rule="Least")
+
+
+def test_every_answer_is_held_against_the_rules_own_numbers():
+    """Rows that let too much through are found: nothing stands in for ``violation``."""
+
+    class Wrong(Least):
+        def build(self, block: Any, x: Any) -> None:
+            block.low = pyo.Constraint(expr=x.raw["a"] >= 1)
+
+    result = ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[Wrong()])
+    assert all(answer.values["a"] >= 4 for answer in result)
+
+    without = {"check": Least.check, "build": Least.build}
+    with pytest.raises(TypeError, match="violation"):
+        type("Unchecked", (AbstractRule,), without)()
+
+
+def test_a_manifest_that_is_none_is_refused():
+    wrong = type("Wrong", (Least,), {"manifest": "at least four"})
+    with pytest.raises(ceopt.CeoptError, match=re.escape("A rule needs a manifest, which says what it states")):
+        ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[wrong()])
+
+
+def test_a_rule_may_have_fields_of_the_names_that_others_use():
+    @dataclass(frozen=True)
+    class Own(Least):
+        clusters: tuple[str, ...]
+        mends: bool
+        lacks_rows: bool
+        charges_more: bool
+        columns: tuple[str, ...]
+        radius: float
+
+        def fitted(self, space: Any, rows: Any) -> Any:
+            raise AssertionError
+
+        def mended(self, space: Any, factual: Any, points: Any) -> Any:
+            del space, factual
+            return points
+
+        def surcharge(self, space: Any, factual: Any, point: Any) -> float:
+            del space, factual, point
+            return 0.0
+
+    with pytest.raises(TypeError, match="charges_more"):
+        Own(("b",), False, False)
+    rule = Own(("b",), False, False, False, ("a",), 1.0)
+    del Own.fitted
+    with pytest.raises(ceopt.CeoptError, match="A rule needs fitted beside lacks_rows"):
+        ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[rule])
+    Own.fitted = lambda self, space, rows: self
+    result = ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[rule])
+    assert (result[0].values["a"], result[0].cluster) == (4, None)
