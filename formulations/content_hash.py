@@ -10,8 +10,6 @@ from typing import Any, final
 
 import numpy as np
 
-__all__ = ["content_of"]
-
 _OWN = __name__.partition(".")[0]
 #: What draws numbers: an estimator fitted without a random_state holds the one of the whole process.
 _RANDOM = (np.random.RandomState, np.random.Generator, np.random.BitGenerator)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS
 
-__all__ = ["digits", "in_places", "places_of", "rounded"]
-
 #: Sizes between which a number is written without an exponent.
 _LEAST_PLAIN: Final = 1e-5
 _GREATEST_PLAIN: Final = 1e16

@@ -25,8 +25,6 @@ from ceopt.solvers.manifest import Held, Manifest, describe
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractColumns", "Factual", "Lookup", "require_factual"]
-
 #: Variables of the block by name, with their domains; each is made when its index, a column's name first, is asked for.
 _DOMAINS: Final = {
     "x": pyo.Reals,

@@ -19,8 +19,6 @@ from ceopt.solvers.errors import InvalidTypeError
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["AbstractCharge", "AbstractCoordinate", "Category", "Free", "Price", "Ranked", "Steps"]
-
 
 # ---- what a move costs -----------------------------------------------------------------------------------------------
 @final

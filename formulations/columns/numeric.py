@@ -27,8 +27,6 @@ from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["LEAST_MOVE", "Cells", "Numeric", "origin_of", "unit_of", "write_rows"]
-
 # ==== The rows of a numeric column ====================================================================================
 
 #: A cut: the values in reach left and right of it.

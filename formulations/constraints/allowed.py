@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AllowedRows", "AllowedTransitions", "AllowedValues"]
-
 # ==== Values that columns may take together ===========================================================================
 
 _NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)

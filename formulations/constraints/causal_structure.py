@@ -34,17 +34,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
 
-__all__ = [
-    "Equation",
-    "FittedEquation",
-    "Floats",
-    "LinearEquation",
-    "Structure",
-    "learned",
-    "ordered",
-    "parse_equations",
-]
-
 # ==== Structural equations: a linear equation, or a fitted regressor, asked by its own ``predict``, and its inputs ====
 
 _NO_COEFFICIENTS = Refusal(

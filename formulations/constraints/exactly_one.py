@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["ExactlyOne"]
-
 _NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)
 _CHECKS = {"name": RULE_NAME, "columns": ValueList(Text(_NO_NAME))}
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Hull"]
-
 # ==== A hull rule in a sentence, and in code that fits on a line ======================================================
 
 _OPTIONS = {"radius": 0.0, "norm": "l1", "scale": "range", "clusters": None, "enlarge": False, "penalty": None}

@@ -30,17 +30,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "HullPoints",
-    "HullRows",
-    "are_alike",
-    "check_clusters",
-    "hull_distance",
-    "hull_points",
-    "labels_of_rows",
-    "least_sum",
-]
-
 # ==== Groups of rows, each with a hull of its own: by k-means, by a clusterer of scikit-learn, or as labelled =========
 
 Floats = NDArray[np.float64]

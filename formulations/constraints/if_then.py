@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["IfThen", "ValueList"]
-
 # ==== A condition on one column, as if-then rules have two of them: (column, op, value) ===============================
 
 OPS = ("==", "!=", "<=", ">=", "in", "changed")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Linear"]
-
 _NO_COEFFICIENT = Refusal("a coefficient for some column", "Give a mapping.")
 _CHECKS = {
     "name": RULE_NAME,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["MaxChanges"]
-
 _NO_GROUPS = Refusal("lists of columns as together", 'Write [["red", "blue"]].', error=InvalidTypeError)
 _CHECKS = {
     "name": RULE_NAME,

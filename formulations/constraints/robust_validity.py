@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["RobustRows", "RobustValidity"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

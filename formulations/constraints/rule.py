@@ -26,33 +26,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "BEYOND",
-    "RULE_NAME",
-    "AbstractElastic",
-    "AbstractRule",
-    "Beyond",
-    "DataRows",
-    "Floats",
-    "Point",
-    "RuleCharges",
-    "actions_under",
-    "charged_by",
-    "component_name",
-    "given_up",
-    "has_clusters",
-    "has_say_in_cost",
-    "impose",
-    "mended_points",
-    "nearest_cluster",
-    "no_further_words",
-    "overrides",
-    "parse_rules",
-    "rule_name",
-    "together_by",
-    "widens_itself",
-]
-
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
 #: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.

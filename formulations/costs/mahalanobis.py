@@ -23,8 +23,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
 
-__all__ = ["AbstractMahalanobis", "L1Mahalanobis", "Mahalanobis", "covariance_of", "paid", "rows_of"]
-
 # ==== The matrix of a Mahalanobis distance: checked, matched to the numeric columns, estimated from data, factored ====
 
 

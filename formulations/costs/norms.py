@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["L0", "L1", "L2", "AbstractNorm", "Changes", "Kind", "Linf", "greatest_of"]
-
 # ==== The number of changes as a cost =================================================================================
 
 

@@ -29,8 +29,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
 
-__all__ = ["Percentile"]
-
 _NO_FRAME = Refusal("a DataFrame", "Name columns.", "{name} is {type}", InvalidTypeError)
 _CHECKS = {"kind": Choice(("max", "total_log")), "data": OrNone(Instance(pd.DataFrame, _NO_FRAME))}
 

@@ -11,17 +11,6 @@ import pandas as pd
 
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = [
-    "Level",
-    "default_dtype",
-    "dtype_from_text",
-    "dtype_text",
-    "integer_limits",
-    "is_number_dtype",
-    "is_object_dtype",
-    "pool",
-]
-
 Level = str | bool | int | float
 
 _PLAIN = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 object".split())

@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "WIDE",
-    "Column",
-    "Encoding",
-    "LevelTable",
-    "SparseTable",
-    "Step",
-    "entries",
-    "last_true",
-    "span",
-    "trace_of",
-    "trace_within",
-]
-
 # ==== The encoding: each column of an estimator's matrix as a function of one raw column ==============================
 
 

@@ -43,8 +43,6 @@ from ceopt.solvers.checks import (
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
-__all__ = ["Direction", "Feature", "Floats", "Kind", "Operation", "Scale", "Step", "changed", "require_level"]
-
 # ==== The rules of a column's description, and its values settled into plain types; used by ``Feature`` alone =========
 
 Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]

@@ -16,8 +16,6 @@ from ceopt.formulations.space.feature import Feature, Kind, require_level
 from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 
-__all__ = ["infer_features", "scales", "written_ends"]
-
 _WHO = "FeatureSpace.infer"
 _NO_ORDINAL = Refusal("ordinal as a mapping of names to levels", 'Write {"size": ["S", "M"]}.', error=InvalidTypeError)
 _ORDINAL = OrNone(MappingOf(_NO_ORDINAL))

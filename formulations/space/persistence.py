@@ -12,8 +12,6 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.whole_files import json_document
 
-__all__ = ["FORMAT", "VERSION", "features_document", "features_from_json", "features_in", "features_to_json"]
-
 FORMAT = "ceopt feature space"
 VERSION = 1
 _WHO = "FeatureSpace.from_json"

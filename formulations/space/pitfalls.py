@@ -31,8 +31,6 @@ from ceopt.solvers.checks import plain
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["Pitfall", "pitfalls", "words_of"]
-
 # ==== What the name of a column hints at: something protected, something that only grows, an identifier, a code =======
 
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "DecimalGrid",
-    "Interval",
-    "Levels",
-    "Reach",
-    "decimal_grid",
-    "decimal_grids",
-    "multiples",
-    "reach_of",
-    "removed_by",
-]
-
 Floats = NDArray[np.float64]
 
 #: More decimals than these are taken for what a calculation has left, not for what somebody wrote down.

@@ -25,36 +25,6 @@ from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, i
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
 from ceopt.solvers.whole_files import write_text
 
-__all__ = [
-    "FeatureSpace",
-    "RuleWarning",
-    "SpaceWarning",
-    "cells_of",
-    "check_unique",
-    "column_coordinates",
-    "complete_part",
-    "complete_rows",
-    "entry_names",
-    "entry_places",
-    "has_every_cell",
-    "known_part",
-    "known_row",
-    "line_of_gaps",
-    "on_codes",
-    "raw_frame",
-    "require_every_label",
-    "require_space",
-    "row_mapping",
-    "rows_to_keep",
-    "scaled_by",
-    "taken",
-    "unknown_columns",
-    "warn",
-    "warn_of",
-    "warn_of_codes",
-    "warn_of_gaps",
-]
-
 # ==== Entries of a row whose categories are 0/1 a level: how they are called, and where each column's stand ===========
 
 

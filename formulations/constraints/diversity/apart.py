@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Apart"]
-
 _CHECKS = {
     "least": Real(
         above=0.0,

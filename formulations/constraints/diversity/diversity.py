@@ -30,23 +30,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "AbstractDiversity",
-    "FitsSpace",
-    "OtherCells",
-    "OtherCluster",
-    "OtherDecisions",
-    "OtherSupport",
-    "Point",
-    "SomeStay",
-    "TakesFromRules",
-    "is_far",
-    "is_moved",
-    "leave_out",
-    "length",
-    "read_as_numbers",
-]
-
 # ==== Diversity of a further answer: a row that sets it apart from those before it, and the same in plain numbers =====
 
 #: Coordinates by column.
