@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.diversity import DIVERSITIES
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, FitsSpace
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
 from ceopt.formulations.constraints.rule import together_by
 from ceopt.formulations.costs import COST, AbstractCost
 from ceopt.formulations.predictors.embed import FORMULATIONS
@@ -159,7 +159,7 @@ class Settings:
         together = together_by(rules)
         if diversity is not None and together:
             diversity = diversity.counting(together)
-        if isinstance(diversity, FitsSpace):
+        if diversity is not None:
             diversity.check(space, rules)
         wanted = parse_target(self.target, labels)
         given = {word.name: getattr(self, word.name) for word in fields(self)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 
 from ceopt.base.said import said
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, TakesFromRules
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.oracle.model import Check, broken_rules
@@ -403,9 +403,7 @@ class State:
         What is left to choose from shrinks with each answer, so what was proved of the one before holds.
         """
         settings = self.question.settings
-        diversity = settings.diversity or OtherDecisions()
-        if isinstance(diversity, TakesFromRules):
-            diversity = diversity.fitted(settings.rules)
+        diversity = (settings.diversity or OtherDecisions()).fitted(settings.rules)
         bound = self.answers[-1][0].bound if self.answers else None
         tries = Tries(self.margin, diversity, bound)
         return replace(self, phase=Phase.PROGRAM, diversity=diversity, tries=tries)

@@ -247,10 +247,25 @@ def _nearest(
 
 def _by_sum(moves: Floats) -> tuple[Floats, Floats]:
     """Return s of least l1 norm in a hull, and multipliers."""
+    result = _least_parts(_equations(moves), None)
     k, d = moves.shape
-    equations = np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
-    result = _solved(np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]))
     return _weights(result.x[:k]) @ moves, -result.eqlin.marginals[:d]
+
+
+def _equations(moves: Floats) -> Floats:
+    """Return the rows over (weights, parts of s up, parts of s down) that put s in a hull; the right side is (0, 1)."""
+    k, d = moves.shape
+    return np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
+
+
+def _least_parts(equations: Floats, limit: float | None) -> Any:
+    """Return the solution of least sum of both parts of an s, none above a limit."""
+    d = len(equations) - 1
+    k = equations.shape[1] - 2 * d
+    return _solved(
+        np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]),
+        bounds=[(0.0, None)] * k + [(0.0, limit)] * (2 * d),
+    )  # fmt: skip
 
 
 def _by_greatest(moves: Floats) -> tuple[Floats, Floats]:
@@ -302,9 +317,7 @@ def _limited(moves: Floats, few: NDArray[np.intp], high: float, norm: Norm, limi
     """
     d = moves.shape[1]
     for _ in range(_MOST):
-        k = len(few)
-        equations = np.block([[moves[few].T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
-        length, multipliers = (_boxed if norm == "linf" else _balled)(equations, limit)
+        length, multipliers = (_boxed if norm == "linf" else _balled)(_equations(moves[few]), limit)
         if not np.isfinite(length):  # a hull that only touches the ball may be too much for the cone's solver
             break
         gains = moves @ multipliers[:d] + multipliers[d]
@@ -320,12 +333,7 @@ def _limited(moves: Floats, few: NDArray[np.intp], high: float, norm: Norm, limi
 
 def _boxed(equations: Floats, limit: float) -> tuple[float, Floats]:
     """Return the least sum of both parts of an s, none above a limit, and the multipliers of the equations."""
-    d = len(equations) - 1
-    k = equations.shape[1] - 2 * d
-    result = _solved(
-        np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]),
-        bounds=[(0.0, None)] * k + [(0.0, limit)] * (2 * d),
-    )  # fmt: skip
+    result = _least_parts(equations, limit)
     return float(result.fun), result.eqlin.marginals
 
 

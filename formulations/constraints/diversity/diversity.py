@@ -6,13 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.constraints.rule import has_clusters, nearest_cluster
+from ceopt.formulations.constraints.rule import given_up, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
@@ -39,8 +39,8 @@ Point: TypeAlias = Mapping[str, float]
 class AbstractDiversity(ABC):
     """What makes an answer another one than each that is in hand.
 
-    A new one is one file, listed by its word in ``formulations.constraints.diversity.DIVERSITIES``. What only some can
-    do stands in the protocols below: one has an ability if it defines that protocol's members.
+    A new one is one file, listed by its word in ``formulations.constraints.diversity.DIVERSITIES``. What only some do
+    is a method with a default that does nothing.
     """
 
     __slots__ = ()
@@ -53,6 +53,15 @@ class AbstractDiversity(ABC):
     prefers_fewer_columns: ClassVar[bool] = False
     #: Groups of columns of which one is 1, by a rule: a move between two of them is one change.
     together: tuple[tuple[str, ...], ...] = ()
+
+    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
+        """Refuse columns or rules that it does not fit, before any work starts."""
+        del space, rules
+
+    def fitted(self, rules: tuple[AbstractRule, ...]) -> AbstractDiversity:
+        """Return the same with what it takes from the rules, once these have learned from data."""
+        del rules
+        return self
 
     def counting(self, together: tuple[tuple[str, ...], ...]) -> AbstractDiversity:
         """Return the same knowing such groups; itself where it counts no changes."""
@@ -81,23 +90,6 @@ class AbstractDiversity(ABC):
         return self.differ(space, factual, a, b)
 
 
-# ---- what only some can do -------------------------------------------------------------------------------------------
-@runtime_checkable
-class FitsSpace(Protocol):
-    """A way to differ that may not fit the columns or the rules."""
-
-    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
-        """Refuse what does not fit, before any work starts."""
-
-
-@runtime_checkable
-class TakesFromRules(Protocol):
-    """A way to differ that takes from the rules what these have learned from data."""
-
-    def fitted(self, rules: tuple[AbstractRule, ...]) -> AbstractDiversity:
-        """Return the same with what it takes from them."""
-
-
 def differs_row(block: Any, forms: list[LinearForm]) -> None:
     """Add the row that some of the forms must be 1, in the constraint ``differs`` of the block."""
     rows = Rows(block, "differs")
@@ -121,11 +113,10 @@ def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, t
     """
     found = {}
     for group in together:
-        ones = [name for name in group if factual[name] == 1.0]
-        zeros = [name for name in group if factual[name] == 0.0]
         others = {name for other in together if set(other) != set(group) for name in other}
-        if len(ones) == 1 and len(zeros) == len(group) - 1 and others.isdisjoint(group):
-            found[ones[0]] = group
+        if others.isdisjoint(group):
+            for standing in given_up([group], factual):
+                found[standing] = group
     return found
 
 
