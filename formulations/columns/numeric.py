@@ -1,8 +1,7 @@
 """A numeric column: ordered cuts where a tree splits it, a coordinate only where a row needs its value.
 
-The rows of a numeric column: :func:`write_rows` lists and writes all that follow from what is asked of the column.
-
-Below it stand what is asked (:class:`NumericState`, :class:`Claim`) and the cells between the cuts (:class:`Cells`).
+:func:`write_rows` lists and writes all rows that follow from what is asked of the column (:class:`NumericState`,
+:class:`Claim`); :class:`Cells` are the intervals between its cuts, and :class:`Numeric` is what is asked.
 """
 
 from __future__ import annotations
@@ -492,7 +491,7 @@ def variable_form(variable: Any) -> LinearForm:
     return LinearForm(0.0, ((1.0, variable),))
 
 
-# ==== A numeric column: ordered cuts where a tree splits it, a coordinate only where a row needs its value ============
+# ==== The column as models, rules and costs see it ====================================================================
 
 #: A continuous column counts as changed, where two answers must change different columns, once it moves by this share
 #: of its range (or of 1 where the range is unknown). Without a least move the infimum is not attained.

@@ -1,4 +1,4 @@
-"""Rules: one file each, listed here; the battery of tests runs on every one, and files of rules name them."""
+"""Rules, a family a file, listed in ``RULES``: the battery of tests runs on every one, and files of rules name them."""
 
 from __future__ import annotations
 

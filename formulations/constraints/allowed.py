@@ -1,4 +1,4 @@
-"""Values that columns may take together."""
+"""Values that columns may take: together, from one level to another, or each a few of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-# ==== Values that columns may take together ===========================================================================
+# ==== AllowedRows: some columns together take the values of one row of a table ========================================
 
 _NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)
 _NO_FRAME = Refusal("a DataFrame", "Name its columns.", "{name} is {type}", InvalidTypeError)
@@ -229,7 +229,7 @@ class AllowedRows(AbstractRule):
         return sentence + no_further_words() if self.beyond == "no_further" else sentence
 
 
-# ==== From which level a column may go to which =======================================================================
+# ==== AllowedTransitions: from which level a column may go to which ===================================================
 
 _NO_LEVELS = Refusal("a mapping from levels to levels", 'Write {"rent": ["own"]}.', error=InvalidTypeError)
 _NO_TRANSITION = Refusal(
@@ -355,7 +355,7 @@ class AllowedTransitions(AbstractRule):
         return f"{self.column} stays"
 
 
-# ==== A few values that columns may take ==============================================================================
+# ==== AllowedValues: each of some columns takes one of a few values ===================================================
 
 _NO_VALUES = Refusal("a mapping from columns to values", 'Write {"term": [12, 24]}.', error=InvalidTypeError)
 _NO_VALUE = Refusal("a value for each column", "Name one, or leave the column out.", "the list of {name} is empty")

@@ -1,4 +1,7 @@
-"""Structural equations: a linear equation, or a fitted regressor, asked by its own ``predict``, and its inputs."""
+"""The equations of a causal model, linear or by a fitted regressor: parsed, in order, in plain numbers, learned from data.
+
+A regressor is asked by its own ``predict``, and not by way of the program.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
 
-# ==== Structural equations: a linear equation, or a fitted regressor, asked by its own ``predict``, and its inputs ====
+# ==== One equation: linear, or a fitted regressor and its inputs ======================================================
 
 _NO_COEFFICIENTS = Refusal(
     "a mapping from parents to coefficients", 'Write LinearEquation({"age": 120.0}).', error=InvalidTypeError
@@ -287,7 +290,7 @@ class Asked:
         return values
 
 
-# ==== The graph of a causal model: which column comes before which, and the cycle where there is no such order ========
+# ==== The graph: which column comes before which, and the cycle where there is no such order ==========================
 
 
 def ordered(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -350,7 +353,7 @@ def parents_in(graph: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-# ==== Structural equations in plain numbers: the user's own regressors are asked, not the program =====================
+# ==== All equations over a space, in plain numbers ====================================================================
 
 
 @final

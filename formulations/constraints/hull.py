@@ -104,7 +104,7 @@ def short_text(hull: Any, points: HullPoints | None) -> str:
     return f"Hull({', '.join(given)})"
 
 
-# ==== Plausible answers: within a radius of the hull of people who have the decision wanted ===========================
+# ==== The rule ========================================================================================================
 
 _NO_FRAME = Refusal("a DataFrame as {name}", "Name its columns as the space's.", "{name} is {type}", InvalidTypeError)
 _AT_LEAST_0 = Real(

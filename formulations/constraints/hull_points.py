@@ -1,4 +1,4 @@
-"""From rows of data to the points of a hull: scaled, categories as 0/1, distinct, by cluster."""
+"""The points of a hull, grouped into clusters, and a point's distance from it: in plain numbers, and as rows."""
 
 from __future__ import annotations
 
@@ -610,7 +610,7 @@ def face(values: Floats, low: Floats, high: Floats) -> Places:
     return places
 
 
-# ==== From rows of data to the points of a hull: scaled, categories as 0/1, distinct, by cluster ======================
+# ==== From rows of data to points: scaled, categories as 0/1, distinct, by cluster ====================================
 
 _WHO = "Hull"
 

@@ -1,4 +1,4 @@
-"""If-then rules: where one condition holds, another must."""
+"""If-then rules: where one condition on a column holds, another must."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _bound(feature: Feature, value: Any) -> float:
     return feature.to_coordinate(value)  # says what is wrong with it
 
 
-# ==== If-then rules: where one condition holds, another must ==========================================================
+# ==== The rule ========================================================================================================
 
 
 @final

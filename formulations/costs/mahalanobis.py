@@ -1,4 +1,4 @@
-"""Distances that count correlated columns together: a move along the grain of the data is short."""
+"""Distances that count correlated columns together, as a cone or as an l1 norm: a move along the data's grain is short."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def _not_semidefinite(who: str, word: str, lowest: float) -> InvalidValueError:
     )  # fmt: skip
 
 
-# ==== Distances that count correlated columns together: a move along the grain of the data is short ===================
+# ==== The distance, and its square ====================================================================================
 
 
 class AbstractMahalanobis(AbstractCost):

@@ -1,4 +1,4 @@
-"""The number of changes as a cost."""
+"""Costs that are norms of the move: the number of changes, l1, l2 and its square, and the largest single move."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-# ==== The number of changes as a cost =================================================================================
+# ==== The number of changes ===========================================================================================
 
 
 @final
@@ -73,7 +73,7 @@ class Changes(AbstractSeparable):
         return {name: (Price("fixed", one, one),) for name, one in ones.items()}
 
 
-# ==== The weighted l1 distance as a cost ==============================================================================
+# ==== The weighted l1 distance ========================================================================================
 
 
 @final
@@ -240,7 +240,7 @@ def _norm(values: list[float]) -> float:
     return math.hypot(*values)
 
 
-# ==== The largest single move as a cost ===============================================================================
+# ==== The largest single move =========================================================================================
 
 
 def greatest_of(x: Factual, terms: Mapping[str, Any]) -> Any:

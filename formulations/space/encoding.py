@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-# ==== The encoding: each column of an estimator's matrix as a function of one raw column ==============================
+# ==== The encoding ====================================================================================================
 
 
 @final

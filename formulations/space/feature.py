@@ -1,4 +1,4 @@
-"""One column of a person's row: what it can hold and how it may move."""
+"""One column of a person's row: what it can hold, how it may move, and the operations that scalers do to it."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
     return {"lower": lower, "upper": upper, "step": step}
 
 
-# ==== One column of a person's row: what it can hold and how it may move ==============================================
+# ==== The column ======================================================================================================
 
 #: So many levels are listed where one is refused.
 _SHOWN = 20

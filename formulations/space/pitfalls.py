@@ -1,13 +1,11 @@
 """What is easily overlooked in a frame that a space was inferred from, with the line to write about each.
 
-What the name of a column hints at: something protected, something that only grows, an identifier, a code.
+The name of a column may hint at something protected, something that only grows, an identifier or a code. Names are read
+word by word (``years_employed``, ``yearsEmployed`` and ``Years employed`` are two words each), so that ``racetrack`` and
+``page`` hint at nothing. The words are English, with the German ones that mean nothing else.
 
-Names are read word by word (``years_employed``, ``yearsEmployed`` and ``Years employed`` are two words each), so that
-``racetrack`` and ``page`` hint at nothing. The words are English, with the German ones that mean nothing else.
-
-Columns that say something together: of which exactly one is 1, that sum to a constant, that say the same as another.
-
-A program takes each column for one that moves by itself. What is found here is in the data and nowhere in the space.
+Columns may say something together: exactly one of them is 1, they sum to a constant, or one says the same as another. A
+program takes each column for one that moves by itself; what is found here is in the data and nowhere in the space.
 """
 
 from __future__ import annotations
@@ -412,7 +410,7 @@ def _is_multiple(frame: pd.DataFrame, feature: Feature, other: Feature) -> str:
     return f"it is a multiple of {other.name!r}, up to a constant and rounding"
 
 
-# ==== What is easily overlooked in a frame that a space was inferred from, with the line to write about each ==========
+# ==== The pitfalls, each with its sentence ============================================================================
 
 Counts = NDArray[np.intp]
 

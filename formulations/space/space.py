@@ -218,7 +218,7 @@ def _bound(value: float, *, is_inferred: bool) -> str:
     return mark + digits(value)
 
 
-# ==== The columns of a person's row together: raw rows and frames to coordinates, and back without loss ===============
+# ==== The space =======================================================================================================
 
 _NO_FEATURE = Refusal("Feature objects", 'Write Feature("name", kind=...).', "one is {value}", InvalidTypeError)
 _FEATURES = ListOf(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
-# ==== Diversity of a further answer: a row that sets it apart from those before it, and the same in plain numbers =====
+# ==== The base class, and other decisions or another support than an earlier answer has ===============================
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
