@@ -1,7 +1,7 @@
 """Causal models: what follows from a move, in plain numbers and in a program, and what an intervention costs.
 
-An intervention is an amount per column with an equation. The amounts are the moves of a second person, who is at home at
-0, so that every cost prices them as it prices moves.
+An intervention is an amount per column with an equation. The amounts are the moves of a second person, who is at home
+at 0, so that every cost prices them as it prices moves.
 """
 
 from __future__ import annotations

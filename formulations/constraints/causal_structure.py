@@ -1,4 +1,4 @@
-"""The equations of a causal model, linear or by a fitted regressor: parsed, in order, in plain numbers, learned from data.
+"""The equations of a causal model, linear or fitted regressors: parsed, in order, in plain numbers, learned from data.
 
 A regressor is asked by its own ``predict``, and not by way of the program.
 """

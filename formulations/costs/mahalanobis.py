@@ -1,4 +1,4 @@
-"""Distances that count correlated columns together, as a cone or as an l1 norm: a move along the data's grain is short."""
+"""Distances that count correlated columns together, as a cone or as an l1 norm: moves along their grain are short."""
 
 from __future__ import annotations
 

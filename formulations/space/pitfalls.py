@@ -1,8 +1,8 @@
 """What is easily overlooked in a frame that a space was inferred from, with the line to write about each.
 
-The name of a column may hint at something protected, something that only grows, an identifier or a code. Names are read
-word by word (``years_employed``, ``yearsEmployed`` and ``Years employed`` are two words each), so that ``racetrack`` and
-``page`` hint at nothing. The words are English, with the German ones that mean nothing else.
+The name of a column may hint at something protected, something that only grows, an identifier or a code. Names are
+read word by word (``years_employed``, ``yearsEmployed`` and ``Years employed`` are two words each), so that
+``racetrack`` and ``page`` hint at nothing. The words are English, with the German ones that mean nothing else.
 
 Columns may say something together: exactly one of them is 1, they sum to a constant, or one says the same as another. A
 program takes each column for one that moves by itself; what is found here is in the data and nowhere in the space.
