@@ -443,6 +443,7 @@ class AllowedValues(AbstractRule):
     needs_factual: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
+    mends: ClassVar[bool] = True  # a number between two values listed is next to one of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", check_fields(self, _VALUES_CHECKS)["values"])
@@ -466,11 +467,6 @@ class AllowedValues(AbstractRule):
         """Return the greatest distance from a value listed (1 for levels)."""
         del factual
         return max(_distance(space[name], some, point[name]) for name, some in self.values.items())
-
-    @property
-    def mends(self) -> bool:
-        """Always: a number between two values listed is next to one of them."""
-        return True
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) with each number at the nearest value listed that is in reach."""

@@ -110,6 +110,7 @@ class ExactlyOne(AbstractRule):
     needs_factual: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
+    mends: ClassVar[bool] = True  # who takes a 1 gives up another
 
     def __post_init__(self) -> None:
         columns = check_fields(self, _CHECKS)["columns"]
@@ -188,11 +189,6 @@ class ExactlyOne(AbstractRule):
         for name in self.given_up(factual):
             charged[:, space.names.index(name)] = factual[name]
         return charged
-
-    @property
-    def mends(self) -> bool:
-        """Always: who takes a 1 gives up another."""
-        return True
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) whose one 1 is where a point newly has one, or else where the factual has it."""

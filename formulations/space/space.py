@@ -57,12 +57,17 @@ def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
     """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
     if space.is_continuous:
         return pd.DataFrame(points, columns=_columns(space.names).view())
+    return _raw_frame(space, points.T, None)
+
+
+def _raw_frame(space: FeatureSpace, columns: NDArray[np.float64], index: pd.Index[Any] | None) -> pd.DataFrame:
+    """Return coordinates, a row per column of the frame, (d, n), in raw units."""
     data: dict[str, Any] = {}
-    for j, feature in enumerate(space):
-        values = feature.take(points[:, j])
+    for feature, coordinates in zip(space, columns, strict=True):
+        values = feature.take(coordinates)
         # pandas 3 would read an object array of text as text
-        data[feature.name] = pd.Series(values, dtype=object) if is_object_dtype(values.dtype) else values
-    return pd.DataFrame(data)
+        data[feature.name] = pd.Series(values, dtype=object, index=index) if is_object_dtype(values.dtype) else values
+    return pd.DataFrame(data, index=index)
 
 
 @functools.lru_cache(maxsize=64)
@@ -624,12 +629,7 @@ class FeatureSpace:
                     feature.from_coordinate(row[feature.name])
             raise
         self._check_coordinates(matrix)
-        data: dict[str, Any] = {}
-        for feature, coordinates in zip(self._features, matrix, strict=True):
-            values = feature.take(coordinates)
-            # pandas 3 would read an object array of text as text
-            data[feature.name] = pd.Series(values, dtype=object, index=index) if values.dtype == object else values
-        return pd.DataFrame(data, index=index)
+        return _raw_frame(self, matrix, index)
 
     def _check_coordinates(self, matrix: np.ndarray[Any, np.dtype[np.float64]]) -> None:
         low, high, whole = self._limits
