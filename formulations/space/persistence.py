@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +18,7 @@ VERSION = 1
 _WHO = "FeatureSpace.from_json"
 #: Fields that files of earlier releases lack.
 _LATER = {"step_inferred": False, "codes": (), "decimals": None}
-_FIELDS = (
-    "name",
-    "kind",
-    "lower",
-    "upper",
-    "step",
-    "levels",
-    "mutable",
-    "direction",
-    "weight",
-    "unit",
-    "mad",
-    "std",
-    "range",
-    "dtype",
-    "categories",
-    "codes",
-    "decimals",
-    "lower_inferred",
-    "upper_inferred",
-    "step_inferred",
-    "guess",
-)
+_FIELDS = tuple(field.name for field in fields(Feature) if field.init)
 
 
 def features_to_json(features: Sequence[Feature]) -> str:

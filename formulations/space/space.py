@@ -7,7 +7,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Self, final
 
@@ -114,28 +114,9 @@ def warn(sentence: str, kind: type[SpaceWarning] = SpaceWarning) -> None:
 
 # ==== A space as a table: text for people (:func:`to_text`), a frame for code (:func:`to_frame`) ======================
 
-#: Fields of a feature that are columns of the frame.
-_FIELDS: Final = (
-    "kind",
-    "lower",
-    "upper",
-    "levels",
-    "mutable",
-    "direction",
-    "step",
-    "weight",
-    "unit",
-    "mad",
-    "std",
-    "range",
-    "dtype",
-    "codes",
-    "decimals",
-    "lower_inferred",
-    "upper_inferred",
-    "step_inferred",
-    "guess",
-)
+#: Fields of a feature that are the first columns of the frame; the others follow in their order, but for those left out.
+_FIRST: Final = ("kind", "lower", "upper", "levels", "mutable", "direction")
+_LEFT_OUT: Final = {"name", "categories"}
 #: Those whose dtype pandas finds by itself; the others hold None or tuples.
 _PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
 
@@ -150,9 +131,10 @@ _WIDEST: Final = 48
 def to_frame(features: Sequence[Feature]) -> pd.DataFrame:
     """Give one row per column, indexed by its name."""
     data = {}
-    for field in _FIELDS:
-        values = [getattr(feature, field) for feature in features]
-        data[field] = pd.Series(values, dtype=None if field in _PLAIN else object)
+    for word in dict.fromkeys((*_FIRST, *(field.name for field in fields(Feature) if field.init))):
+        if word not in _LEFT_OUT:
+            values = [getattr(feature, word) for feature in features]
+            data[word] = pd.Series(values, dtype=None if word in _PLAIN else object)
     frame = pd.DataFrame(data)
     frame.index = pd.Index([feature.name for feature in features], name="name")
     return frame
