@@ -114,7 +114,7 @@ def warn(sentence: str, kind: type[SpaceWarning] = SpaceWarning) -> None:
 
 # ==== A space as a table: text for people (:func:`to_text`), a frame for code (:func:`to_frame`) ======================
 
-#: Fields of a feature that are the first columns of the frame; the others follow in their order, but for those left out.
+#: Fields of a feature that are the first columns of the frame; the others follow in their order, but for two.
 _FIRST: Final = ("kind", "lower", "upper", "levels", "mutable", "direction")
 _LEFT_OUT: Final = {"name", "categories"}
 #: Those whose dtype pandas finds by itself; the others hold None or tuples.
