@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyomo.environ as pyo
 import pytest
 from rules import battery, objects
 from rules.found import file_of, half_of, halves
+from sources import ROOT
 
 from ceopt.formulations import Factual, Reaches, costs, embed, l1
 from ceopt.formulations.constraints import RULES
@@ -114,6 +116,20 @@ def test_answers_under_a_rule_are_those_of_enumeration(rule: Any, name: str) -> 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_shows_its_rows(name: str) -> None:
     objects.check_documentation(RULES[name])
+
+
+def test_the_page_promises_the_checks_that_run() -> None:
+    """docs/how_to/adding_a_rule.md says how many checks an example of a rule goes through."""
+    page = ROOT / "docs" / "how_to" / "adding_a_rule.md"
+    if not page.is_file():
+        pytest.skip("The documentation is not beside the tests.")
+    each = 0
+    for test in globals().values():
+        given = [mark.args[1] for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+        if any(values is rules_and.mark.args[1] for values in given):
+            each += math.prod(len(values) for values in given if values is not rules_and.mark.args[1])
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert f"runs {2 * each + 1} checks, {each} for each of its two examples and one of the docstring" in text
 
 
 def fixed_at(point: dict[str, float]) -> Any:
