@@ -220,10 +220,10 @@ Target = Labels | ProbabilityOf | Values | DisagreementOf
 
 def one_of(said: NDArray[Any], labels: Iterable[Any]) -> NDArray[np.bool_]:
     """Return which labels, as a model gives them, (n,), are one of some."""
-    found = np.zeros(len(said), dtype=bool)
+    is_wanted = np.zeros(len(said), dtype=bool)
     for label in labels:
-        found |= np.asarray(said == label, dtype=bool)
-    return found
+        is_wanted |= np.asarray(said == label, dtype=bool)
+    return is_wanted
 
 
 def _position(label: Any, labels: tuple[Any, ...]) -> int:

@@ -177,9 +177,9 @@ class AllowedRows(AbstractRule):
                     known = [value]
                 else:
                     known = []
-                here = table[:, j] == value
-                kept &= ~here | bool(known)
-                table[here, j] = known[0] if known else value
+                has_value = table[:, j] == value
+                kept &= ~has_value | bool(known)
+                table[has_value, j] = known[0] if known else value
         return np.unique(table[kept], axis=0)
 
     def build(self, block: Any, x: AbstractColumns) -> None:

@@ -189,10 +189,10 @@ class Residual:
 
 def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residual]:
     """Return the residual of each column with an equation; fitted equations become blocks of ``block``."""
-    found = {}
+    by_column = {}
     for column in structure.equations:
         effect, *ends = _effect(block, x, structure, column)
-        found[column] = Residual(
+        by_column[column] = Residual(
             coordinate=x.coordinate(column),
             parents=tuple(structure.equations[column].parents),
             form=move_in(x, column) + effect.scaled(-1.0),
@@ -200,7 +200,7 @@ def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residua
             effect=(ends[0], ends[1]),
             slack=structure.slack[column],
         )
-    return found
+    return by_column
 
 
 def move_in(x: Factual, name: str) -> LinearForm:
@@ -628,15 +628,15 @@ class Causal(AbstractRule):
         over = self._over(x.space)
         if self.intervention != "none":
             refuse_others(x, self, over.structure.equations)
-        found = residuals(block, x, over.structure)
+        by_column = residuals(block, x, over.structure)
         match self.intervention:
             case "none":
-                for residual in found.values():
+                for residual in by_column.values():
                     hold(block, residual)
-            case "soft" if found:  # where every column with an equation is held, nothing is charged otherwise
-                shift(block, x, found, over.acted_on, self)
-            case "hard" if found:
-                intervene(block, x, found, over.acted_on, self)
+            case "soft" if by_column:  # where every column with an equation is held, nothing is charged otherwise
+                shift(block, x, by_column, over.acted_on, self)
+            case "hard" if by_column:
+                intervene(block, x, by_column, over.acted_on, self)
         rows = Rows(block, "stays")
         for name in over.fixed:
             if x.space[name].kind == "categorical":

@@ -260,7 +260,7 @@ class Asked:
 
     def values(self, parents: Floats) -> Floats:
         """Return what is said of rows (n, p) given as coordinates, (n,); NaN at a level that it was not fitted on."""
-        rows, back = np.unique(parents, axis=0, return_inverse=True)
+        rows, place = np.unique(parents, axis=0, return_inverse=True)
         keys = [tuple(row) for row in rows.tolist()]
         new = [k for k, key in enumerate(keys) if key not in self._said]
         if new:
@@ -268,7 +268,7 @@ class Asked:
                 self._said.clear()
                 new = list(range(len(keys)))
             self._said.update(zip((keys[k] for k in new), self._asked(rows[new]).tolist(), strict=True))
-        return np.array([self._said[key] for key in keys])[np.ravel(back)]
+        return np.array([self._said[key] for key in keys])[np.ravel(place)]
 
     def _asked(self, rows: Floats) -> Floats:
         """Ask the user's own model."""
@@ -340,17 +340,17 @@ def parents_in(graph: Any) -> dict[str, tuple[str, ...]]:
             "Causal.learn", "a mapping {column: [parents]} or a networkx DiGraph as graph",
             f"it got {type(graph).__name__}", 'Write {"income": ["age", "education"]}.',
         )  # fmt: skip
-    found = {}
+    parents = {}
     for column, above in listed.items():
         if not isinstance(column, str):
             raise InvalidTypeError("Causal.learn", "names of columns in the graph", f"one is {column!r}", "Name it.")
         is_list = isinstance(above, Iterable) and not isinstance(above, str)
         names = tuple(above) if is_list else above
         if names != ():
-            found[column] = names_in(f"The graph at {column!r}", names)
-    if not found:
+            parents[column] = names_in(f"The graph at {column!r}", names)
+    if not parents:
         raise InvalidValueError("Causal.learn", "a column with parents", "the graph has none", "Name its parents.")
-    return found
+    return parents
 
 
 # ==== All equations over a space, in plain numbers ====================================================================

@@ -277,13 +277,13 @@ class Hull(AbstractElastic):
         """Return the hull of the rows of the target class, unless it has rows of its own."""
         if self.data is not None:
             return self
-        found = rows()
-        if not len(found):
+        favoured = rows()
+        if not len(favoured):
             raise InvalidValueError(
                 "Hull", "rows of the target class", "there is none in the data",
                 "Give data that has some, or the rows themselves: Hull(frame).",
             )  # fmt: skip
-        return self._knowing(space, self._points_of(space, found))
+        return self._knowing(space, self._points_of(space, favoured))
 
     def _knowing(self, space: FeatureSpace, points: HullPoints, **changes: Any) -> Self:
         new = replace(self, **changes)

@@ -87,14 +87,14 @@ def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[
     if clusters is None:
         return (None,), np.zeros(len(drawn), dtype=np.intp)
     if isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
-        found = _clustered(clusters, values[drawn])
+        given = _clustered(clusters, values[drawn])
     else:
-        found = _listed(clusters)
-        if len(found) != len(values):
-            but = f"clusters has {len(found)} labels for {len(values)} rows"
+        given = _listed(clusters)
+        if len(given) != len(values):
+            but = f"clusters has {len(given)} labels for {len(values)} rows"
             raise InvalidValueError("Hull", "one label per row", but, "Label each row of its data, in their order.")
-        found = [found[k] for k in drawn]
-    labels = [plain(label) for label in found]
+        given = [given[k] for k in drawn]
+    labels = [plain(label) for label in given]
     names = sorted({label for label in labels if not _is_noise(label)}, key=lambda label: (type(label).__name__, label))
     if not names:
         raise InvalidValueError(
@@ -121,14 +121,14 @@ def _clustered(clusters: Any, values: Floats) -> list[Any]:
         return _by_k_means(int(count), values)
     name = type(clusters).__name__
     try:
-        found = np.asarray(clone(clusters).fit_predict(values))
+        labels = np.asarray(clone(clusters).fit_predict(values))
     except Exception as error:
         but = f"{name} fails with {type(error).__name__}: {error}"
         raise InvalidValueError("Hull", "a clusterer that takes its rows", but, _CHOICES) from error
-    if found.shape != (len(values),):
-        but = f"{name} returns shape {found.shape} for {len(values)} rows"
+    if labels.shape != (len(values),):
+        but = f"{name} returns shape {labels.shape} for {len(values)} rows"
         raise InvalidValueError("Hull", "one label per row", but, _CHOICES)
-    return list(found)
+    return list(labels)
 
 
 def _by_k_means(count: int, values: Floats) -> list[Any]:
@@ -228,11 +228,11 @@ def _nearest(
         if best <= enough:
             break
         checkpoint("measuring the distance from a hull")
-        found, multipliers = _NEAREST[norm](moves[few])
-        length = float(np.linalg.norm(found, order))
+        way, multipliers = _NEAREST[norm](moves[few])
+        length = float(np.linalg.norm(way, order))
         if length < best:
             best = length
-            slack = found
+            slack = way
         if best <= enough or best <= 1e-12:
             break
         along = moves @ multipliers
@@ -289,8 +289,8 @@ def _by_squares(moves: Floats) -> tuple[Floats, Floats]:
     size = max(float(np.abs(moves).max()), 1e-300)
     k, d = moves.shape
     weights, _ = nnls(np.vstack([moves.T / size, np.ones((1, k))]), np.repeat([0.0, 1.0], [d, 1]))
-    found = _weights(weights) @ moves
-    return found, found / max(float(np.linalg.norm(found)), 1e-300)
+    shortest = _weights(weights) @ moves
+    return shortest, shortest / max(float(np.linalg.norm(shortest)), 1e-300)
 
 
 _NEAREST = {"l1": _by_sum, "l2": _by_squares, "linf": _by_greatest}
@@ -356,9 +356,9 @@ def _balled(equations: Floats, limit: float) -> tuple[float, Floats]:
     return float(solution.obj_val), -np.array(solution.z)[: d + 1]
 
 
-def _weights(found: Floats) -> Floats:
+def _weights(solution: Floats) -> Floats:
     """Return weights as they should be: none negative, 1 in all."""
-    positive = np.maximum(found, 0.0)
+    positive = np.maximum(solution, 0.0)
     return np.asarray(positive / positive.sum())
 
 

@@ -291,12 +291,12 @@ class RobustValidity(AbstractRule):
         """Return the rule about the model that is explained, unless it has one of its own."""
         if self.model is not None:
             return self
-        found = predictor()
-        if self._known.get("predictor") is found:
+        explained = predictor()
+        if self._known.get("predictor") is explained:
             return self
-        self._require_fit(found)
+        self._require_fit(explained)
         new = replace(self)
-        new._known["predictor"] = found  # noqa: SLF001 - of its own class
+        new._known["predictor"] = explained  # noqa: SLF001 - of its own class
         return new
 
     def _predictor(self, space: FeatureSpace) -> Predictor:

@@ -418,15 +418,15 @@ def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str,
 
 def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> list[Any]:
     """Return the length, square or absolute value of each row of ``root @ moves``, after adding its variables."""
-    found = []
+    parts = []
     for row in root.tolist():
         slopes = {name: slope for name, slope in zip(names, row, strict=True) if slope != 0.0}
         if len(slopes) == 1:
             ((name, slope),) = slopes.items()
-            found.append(x.charge(name).price(Price(kind, abs(slope), abs(slope))))
+            parts.append(x.charge(name).price(Price(kind, abs(slope), abs(slope))))
         elif slopes:
-            found.append(_product(x, slopes, kind))
-    return found
+            parts.append(_product(x, slopes, kind))
+    return parts
 
 
 def _product(x: Factual, slopes: Mapping[str, float], kind: Kind) -> Any:

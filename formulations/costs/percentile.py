@@ -60,10 +60,10 @@ class _Staircase:
 
     def costs(self, values: Floats) -> Floats:
         """Return the costs of coordinates (m,)."""
-        found = self._of_levels(values) if self.unordered else self._of_numbers(values)
+        costs = self._of_levels(values) if self.unordered else self._of_numbers(values)
         if self.kind == "max" and len(self.known) < self.n_people:  # percentiles are of those who stand on no code
-            found = found * ((self.n_people + 2.0) / (len(self.known) + 2.0))
-        return found
+            costs = costs * ((self.n_people + 2.0) / (len(self.known) + 2.0))
+        return costs
 
     def _of_numbers(self, values: Floats) -> Floats:
         below = np.searchsorted(self.known, values, side="right")

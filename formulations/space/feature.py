@@ -452,11 +452,11 @@ class Feature:
         if not self.is_finite:
             raise InvalidTypeError(self.who, "levels to have ranks", f"kind is {self.kind!r}", "Use its value.")
         try:
-            found = self.ranks.get(value)
+            place = self.ranks.get(value)
         except TypeError:
-            found = None
+            place = None
         as_bool = isinstance(value, bool | np.bool_) and self.kind != "binary"
-        if found is None or (as_bool and not isinstance(self.levels[found], bool)):
+        if place is None or (as_bool and not isinstance(self.levels[place], bool)):
             self._refuse_missing(value)
             more = len(self.levels) - _SHOWN
             choices = ", ".join(map(repr, self.levels[:_SHOWN]))
@@ -465,7 +465,7 @@ class Feature:
             raise InvalidValueError(
                 self.who, "one of its levels", f"its value is {plain(value)!r}", f"Choose from: {choices}."
             )
-        return found
+        return place
 
     def to_coordinate(self, value: Any) -> float:
         """Give the float64 that stands for a raw value: the number, or the rank of the level.

@@ -223,8 +223,8 @@ def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[ConstantSum]:
     units = np.array([_unit(feature) for feature in numbers])
     middle = some.mean(axis=0)
     spread = some.std(axis=0)
-    found: list[ConstantSum] = []
-    told: list[int] = []
+    relations: list[ConstantSum] = []
+    independent: list[int] = []
     basis = np.empty((len(some), 0))
     for j in np.flatnonzero(spread > 0.0).tolist():
         column = (some[:, j] - middle[j]) / spread[j]
@@ -232,14 +232,14 @@ def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[ConstantSum]:
         rest -= basis @ (basis.T @ rest)
         left = float(np.sqrt(np.mean(rest**2)))
         one = None
-        if told and left < _UNEXPLAINED:
-            one = _sum_of(_Numbers(table, some, names, units, spread), told, j)
+        if independent and left < _UNEXPLAINED:
+            one = _sum_of(_Numbers(table, some, names, units, spread), independent, j)
         if one is not None:
-            found.append(one)
+            relations.append(one)
         elif left > SUM_ROUNDING**0.5:
-            told.append(j)
+            independent.append(j)
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-    return found
+    return relations
 
 
 def _some_rows(table: Floats) -> Floats:
@@ -269,15 +269,15 @@ class _Numbers:
     spread: Floats
 
 
-def _sum_of(numbers: _Numbers, told: Sequence[int], j: int) -> ConstantSum | None:
+def _sum_of(numbers: _Numbers, independent: Sequence[int], j: int) -> ConstantSum | None:
     """Return the sum that a column makes with those before it, if it is one."""
     table, some, names = numbers.table, numbers.some, numbers.names
-    before = some[:, list(told)]
+    before = some[:, list(independent)]
     coefficients = np.linalg.lstsq(before - before.mean(axis=0), some[:, j] - some[:, j].mean(), rcond=None)[0]
     whole = np.rint(coefficients)
     if (np.abs(coefficients - whole) > _OFF).any() or not np.isin(whole, (-1.0, 0.0, 1.0)).all() or not whole.any():
         return None
-    signs = {told[place]: -int(sign) for place, sign in enumerate(whole.tolist()) if sign} | {j: 1}
+    signs = {independent[place]: -int(sign) for place, sign in enumerate(whole.tolist()) if sign} | {j: 1}
     places = sorted(signs)
     are_flags = bool(np.isin(some[:, places], (0.0, 1.0)).all())
     rows = table[:, places]

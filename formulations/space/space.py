@@ -30,24 +30,24 @@ from ceopt.solvers.whole_files import write_text
 
 def entry_names(features: Iterable[Feature]) -> tuple[str, ...]:
     """Return names (p,): a column's own, and "column=level" for each level of a category."""
-    found: list[str] = []
+    names: list[str] = []
     for feature in features:
         if feature.kind == "categorical":
-            found += [f"{feature.name}={level}" for level in feature.levels]
+            names += [f"{feature.name}={level}" for level in feature.levels]
         else:
-            found.append(feature.name)
-    return tuple(found)
+            names.append(feature.name)
+    return tuple(names)
 
 
 def entry_places(features: Iterable[Feature]) -> tuple[slice, ...]:
     """Return where the entries of each column stand, (d,): one for each level of a category, else one."""
-    found = []
+    places = []
     start = 0
     for feature in features:
         stop = start + (len(feature.levels) if feature.kind == "categorical" else 1)
-        found.append(slice(start, stop))
+        places.append(slice(start, stop))
         start = stop
-    return tuple(found)
+    return tuple(places)
 
 
 # ==== Many rows of coordinates as a raw frame, column by column =======================================================
@@ -713,8 +713,8 @@ def scaled_by(feature: Feature, column: pd.Series[Any]) -> Feature:
     """
     if feature.is_finite:
         return feature
-    found = scales(_amounts(feature, column, feature.codes))
-    return replace(feature, mad=found["mad"], std=found["std"], range=found["range"])
+    spread = scales(_amounts(feature, column, feature.codes))
+    return replace(feature, mad=spread["mad"], std=spread["std"], range=spread["range"])
 
 
 def _with_codes(feature: Feature, codes: Sequence[Any], column: pd.Series[Any]) -> Feature:
@@ -745,11 +745,11 @@ def _amounts(feature: Feature, column: pd.Series[Any], codes: Sequence[Any]) -> 
 
 def on_codes(features: Iterable[Feature], coordinates: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows of coordinates (n, d) hold a code of their number columns, (n,)."""
-    found = np.zeros(len(coordinates), dtype=bool)
+    is_coded = np.zeros(len(coordinates), dtype=bool)
     for j, feature in enumerate(features):
         if not feature.is_finite:
-            found |= feature.are_codes(coordinates[:, j])
-    return found
+            is_coded |= feature.are_codes(coordinates[:, j])
+    return is_coded
 
 
 def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
@@ -868,15 +868,15 @@ def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
         if not is_frame:
             column = pd.Series([column], dtype=object)
         stands[feature.name] = column.isin(feature.codes).to_numpy()
-    found, verb = "the person", "stands"
+    subject, verb = "the person", "stands"
     if is_frame:
         count = int(np.any(list(stands.values()), axis=0).sum())
-        found = f"{count} of {counted(len(people), 'person', things='people')}"
+        subject = f"{count} of {counted(len(people), 'person', things='people')}"
         verb = "stands" if count == 1 else "stand"
     names = [name for name, is_there in stands.items() if is_there.any()]
     if names:
         warn(
-            f"{who}: {found} {verb} on a code, no amount, in {_quoted(names)}: there it stays, and answers change "
+            f"{who}: {subject} {verb} on a code, no amount, in {_quoted(names)}: there it stays, and answers change "
             "other columns. Write the amount into the row where it is known."
         )
 

@@ -111,13 +111,13 @@ def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, t
 
     A group whose columns are not 0 but for one 1 today, or that shares a column with another, is none of these.
     """
-    found = {}
+    groups = {}
     for group in together:
         others = {name for other in together if set(other) != set(group) for name in other}
         if others.isdisjoint(group):
             for standing in given_up([group], factual):
-                found[standing] = group
-    return found
+                groups[standing] = group
+    return groups
 
 
 def stood_for(groups: Mapping[str, tuple[str, ...]]) -> set[str]:
