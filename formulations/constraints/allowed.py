@@ -443,7 +443,7 @@ class AllowedValues(AbstractRule):
     needs_factual: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
-    mends: ClassVar[bool] = True  # a number between two values listed is next to one of them
+    mends = True  # a number between two values listed is next to one of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", check_fields(self, _VALUES_CHECKS)["values"])

@@ -110,7 +110,7 @@ class ExactlyOne(AbstractRule):
     needs_factual: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
-    mends: ClassVar[bool] = True  # who takes a 1 gives up another
+    mends = True  # who takes a 1 gives up another
 
     def __post_init__(self) -> None:
         columns = check_fields(self, _CHECKS)["columns"]
