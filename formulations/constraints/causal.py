@@ -661,7 +661,7 @@ class Causal(AbstractRule):
         return self._over(space).charged(factual, points)
 
     @property
-    def mends(self) -> bool:
+    def mends(self) -> bool:  # type: ignore[override]
         """Whether some column follows or stays, whatever a search for a start tries."""
         return self.intervention == "none" or self.actionable is not None
 

@@ -269,7 +269,7 @@ class Hull(AbstractElastic):
             self._points(space)
 
     @property
-    def lacks_rows(self) -> bool:
+    def lacks_rows(self) -> bool:  # type: ignore[override]
         """Whether there are no rows to be near to yet."""
         return self.data is None and "points" not in self._known
 
@@ -377,7 +377,7 @@ class Hull(AbstractElastic):
         return nearest - limit
 
     @property
-    def charges_more(self) -> bool:
+    def charges_more(self) -> bool:  # type: ignore[override]
         """Whether a slack costs something."""
         return bool(self.penalty)
 

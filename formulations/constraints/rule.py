@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 from pyomo.core.base.block import ScalarBlock
@@ -38,20 +38,9 @@ BEYOND = Choice(("meet", "no_further"))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 
 
-@final
-class _Unless:
-    """A value that each rule has unless it has one of its own.
-
-    The class has none: a dataclass would take it for the default of a field of that name.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __get__(self, rule: AbstractRule | None, kind: type) -> Any:
-        if rule is None:
-            raise AttributeError
-        return self.value
+#: Attributes that a rule may have, and what holds of a rule without. They are none of the class: a dataclass would take
+#: them for the defaults of fields of these names.
+_UNLESS_SAID: Final[Mapping[str, Any]] = {"lacks_rows": False, "charges_more": False, "mends": False, "clusters": None}
 
 
 @final
@@ -98,6 +87,13 @@ class AbstractRule(ABC):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much a point (coordinates by column) breaks the rule, in its own unit; 0 if it is kept."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _UNLESS_SAID:
+                return _UNLESS_SAID[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much a point misses the rule where what a solver leaves is not passed over."""
         return self.violation(space, factual, point)
@@ -117,7 +113,7 @@ class AbstractRule(ABC):
 
     # ---- learning ----------------------------------------------------------------------------------------------------
     #: Whether nothing can be checked before the rule is :meth:`fitted`.
-    lacks_rows = _Unless(False)
+    lacks_rows: bool
 
     def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
         """Return the rule with what it takes from the rows of the target class filled in."""
@@ -131,7 +127,7 @@ class AbstractRule(ABC):
 
     # ---- costs and actions -------------------------------------------------------------------------------------------
     #: Whether the rule, as it is set, adds to the cost: :meth:`build` then appends to ``x.surcharges``.
-    charges_more = _Unless(False)
+    charges_more: bool
 
     def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return what the point's standing with the rule adds to its cost."""
@@ -165,7 +161,7 @@ class AbstractRule(ABC):
 
     # ---- points that break the rule ----------------------------------------------------------------------------------
     #: Whether :meth:`mended` changes anything.
-    mends = _Unless(False)
+    mends: bool
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) with the columns set that follow from others, or that may take few values."""
@@ -174,7 +170,7 @@ class AbstractRule(ABC):
 
     # ---- clusters: the rule holds in one of several, with a binary ``block.in_cluster[label]`` for each --------------
     #: The clusters as they were given; None without any.
-    clusters = _Unless(None)
+    clusters: Any
 
     def cluster_in(self, block: Any) -> Any:
         """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""

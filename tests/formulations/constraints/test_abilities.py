@@ -53,7 +53,8 @@ def test_a_rule_has_the_abilities_that_are_known_of_it(name):
 def test_every_member_that_a_rule_may_override_is_looked_at():
     needed = {"manifest", "check", "build", "violation", "missed", "sentence"}
     flags = {name for name, kind in AbstractRule.__annotations__.items() if "ClassVar[bool]" in kind}
-    assert {name for name in vars(AbstractRule) if name[0] != "_"} - needed - flags == set(EVERY)
+    members = {*vars(AbstractRule), *AbstractRule.__annotations__}
+    assert {name for name in members if name[0] != "_"} - needed - flags == set(EVERY)
 
 
 class AtLeastFour(AbstractRule):
