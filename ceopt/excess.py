@@ -38,8 +38,6 @@ from ceopt.status import Status
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["excess"]
-
 Point = Mapping[str, float]
 
 

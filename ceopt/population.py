@@ -46,22 +46,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Levels
     from ceopt.settings import Settings
 
-__all__ = [
-    "OUT_OF_MEMORY",
-    "BlackBoxFit",
-    "Fit",
-    "SharedTime",
-    "answered",
-    "answers",
-    "black_box_fit",
-    "cohort_of",
-    "fit_of",
-    "no_answer",
-    "resumed",
-    "seconds_for_conflicts",
-    "with_conflicts",
-]
-
 # ==== The ingredients of a fit, and the check that they still hold when people are asked about ========================
 
 _WHO: Final = "Recourse.explain"

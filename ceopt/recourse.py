@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
-__all__ = ["Recourse", "explain"]
-
 # ==== One line for one person: the least change after which the model decides otherwise ===============================
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["TIME_LIMIT_S", "CheckedSettings", "Settings"]
-
 INCUMBENTS = "incumbents"
 #: Seconds, and share of the time limit, that the search for a conflict takes unless told: the lesser of both.
 _WHY_S, _WHY_SHARE = 5.0, 0.2

@@ -7,8 +7,6 @@ from typing import Final
 from ceopt.solvers.problem import ProblemClass as Class
 from ceopt.solvers.registry import Imported, Licence, Solver
 
-__all__ = ["BUILT_IN"]
-
 _LINEAR = frozenset({Class.LP, Class.MILP})
 _CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
 _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}

@@ -27,38 +27,6 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 
-__all__ = [
-    "COEFFICIENT",
-    "LARGEST",
-    "LENGTH",
-    "NOT_A_NUMBER",
-    "OPTIONS",
-    "AbstractCheck",
-    "AllOf",
-    "Choice",
-    "Divisor",
-    "Flag",
-    "Instance",
-    "ListOf",
-    "MappingOf",
-    "Matrix",
-    "Moderate",
-    "NameOrObject",
-    "OneOrMapping",
-    "OrNone",
-    "Real",
-    "Refusal",
-    "Text",
-    "Whole",
-    "check_arguments",
-    "check_fields",
-    "in_double",
-    "is_number",
-    "is_whole",
-    "plain",
-    "whole_from",
-]
-
 # ==== Checks of arguments as data: a table says for each name what its value must be, and one call goes through it ====
 
 #: Beyond this size squares, and products of two numbers, are no longer numbers.
@@ -444,10 +412,11 @@ class ListOf(AbstractCheck):
         return tuple(self.entries.require(who, name, entry) for entry in entries)
 
 
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+#: Arrays of float64; the one name for them in all rooms.
 Floats: TypeAlias = NDArray[np.float64]
 
 
-# ---- arrays ----------------------------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
 class Matrix(AbstractCheck):

@@ -36,7 +36,7 @@ from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variab
 from pyomo.repn.linear import LinearRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
-from ceopt.solvers.checks import Matrix
+from ceopt.solvers.checks import Floats, Matrix
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 
 __all__ = [
@@ -51,8 +51,6 @@ __all__ = [
     "soc_affine",
     "triangle",
 ]
-
-Floats = NDArray[np.float64]
 
 
 class Cone(StrEnum):

@@ -14,8 +14,6 @@ from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import require_data
 from ceopt.solvers.tolerances import COUNTED_VIOLATION
 
-__all__ = ["Count", "count", "count_solutions"]
-
 _WHO = "count_solutions"
 _MOST = 2**63 - 1  # SCIP counts no further
 _CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import final
 
-__all__ = ["OutOfTimeError", "checkpoint", "deadline_now", "seconds_left", "until", "without_deadline"]
-
 #: On the clock of ``time.perf_counter``; of the call that runs in this thread.
 _DEADLINE: ContextVar[float] = ContextVar("ceopt_deadline", default=math.inf)
 

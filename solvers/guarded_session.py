@@ -31,8 +31,6 @@ from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
 from ceopt.solvers.trust import checked, claims_survive_rounding, contradicts, missed, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
 
-__all__ = ["GuardedSession"]
-
 # ==== A session for programs of extreme numbers =======================================================================
 
 #: Steps that wide columns may be from the optimum of the relaxation: more, if what is so near leaves a gap. HiGHS takes

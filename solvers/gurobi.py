@@ -40,8 +40,6 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts
 
-__all__ = ["GurobiSession", "licence"]
-
 # ==== Gurobi's environment, started silently, and what its licence allows, looked for once ============================
 
 # Found by bisection with gurobipy 13.0.3. Quadratic rows count as rows, columns with equal bounds as variables, and

@@ -59,16 +59,6 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts, leaves_open
 
-__all__ = [
-    "HighsSession",
-    "best_conceivable",
-    "first_scale",
-    "not_taken",
-    "set_options",
-    "sides_within",
-    "silent_highs",
-]
-
 # ==== The proof of HiGHS's dual solution of an LP or convex QP, recomputed: its own "optimal" was seen to be wrong ====
 
 

@@ -60,8 +60,6 @@ from ceopt.solvers.trust import PROVED_EMPTY
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["MosekSession", "layout", "licence", "name_of", "ptf_text", "require_library"]
-
 # ==== MOSEK's own words: its statuses, each mapped to one of ours, and the parameters that it takes ===================
 
 # ---- solution, problem and termination -------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from typing import Any, final
 
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 
-__all__ = ["Option", "apply_options"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

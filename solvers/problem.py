@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.errors import printable
 
-__all__ = ["Certificate", "Outcome", "ProblemClass", "Result", "Solution", "Stop", "StopTable", "relative_gap_of"]
-
 Vector = NDArray[np.float64]
 
 

@@ -29,19 +29,6 @@ from ceopt.solvers.problem import ProblemClass as Class
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = [
-    "SOLVERS",
-    "SOLVER_NAME",
-    "Imported",
-    "Licence",
-    "Solver",
-    "available",
-    "choose",
-    "register",
-    "register_built_in",
-    "unregister",
-]
-
 
 def _takes_all(_compiled: CompiledModel) -> str:
     return ""

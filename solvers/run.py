@@ -18,8 +18,6 @@ from ceopt.solvers.pool.ranking import AbstractExclusion, Distances, NoGoods, Ru
 from ceopt.solvers.problem import Result, Solution, Stop, Vector
 from ceopt.solvers.registry import choose
 
-__all__ = ["solve"]
-
 _NO_START = Refusal("True or False as {name}", "Set the values of the Vars, and pass True.", error=InvalidTypeError)
 _NO_FUNCTION = Refusal("a function as {name}", "Pass a callable.", "it is {value}", InvalidTypeError)
 _NO_MAPPING = Refusal("a mapping as {name}", "Pass a dict: name -> value.", "it is {value}", InvalidTypeError)

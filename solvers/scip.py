@@ -68,8 +68,6 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts, missed
 
-__all__ = ["Program", "ScipSession", "new_model", "refuse_huge_numbers"]
-
 # ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
 
 _NEAR_ONE = 0.1, 10.0  # multiples of a column that are squared as they are; others get a column of their own

@@ -31,17 +31,6 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.units import span_of
 
-__all__ = [
-    "CHECKS",
-    "PROVED_EMPTY",
-    "checked",
-    "claims_survive_rounding",
-    "contradicts",
-    "leaves_open",
-    "missed",
-    "within_rounding",
-]
-
 #: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
 _WIDE = 1e-3
 _WIDER = 10.0

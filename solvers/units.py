@@ -32,8 +32,6 @@ from ceopt.solvers.tolerances import (
     SMALL_UNIT,
 )
 
-__all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", "wide_columns"]
-
 #: An integer column with more steps than this is one whose single step hardly matters.
 _WIDE: Final = 2.0**23
 #: The same beneath squares and cones: SCIP 10 was seen to prove an optimum that was 1e-4 too dear, from 5e6 steps on.

@@ -22,17 +22,6 @@ from ceopt.solvers.errors import (
     UnwritableFileError,
 )
 
-__all__ = [
-    "file_path",
-    "json_document",
-    "json_in",
-    "named_failures",
-    "read_text",
-    "require_place",
-    "write_files",
-    "write_text",
-]
-
 #: What may stand for half of a surrogate pair, as JSON writes it or as it is.
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _FOLDER = "a folder that exists"

@@ -11,8 +11,6 @@ from typing import Final
 
 from ceopt.solvers.errors import MissingLibraryError
 
-__all__ = ["require_library", "versions"]
-
 # ==== Libraries that only an extra brings: whether they are there =====================================================
 
 #: Library -> the extra that brings it.

@@ -29,8 +29,6 @@ from tqdm import tqdm
 from ceopt.solvers.checks import is_whole
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
-__all__ = ["Lost", "completed", "each_retrained", "labels_of", "one_thread", "retrained", "rows_of_data", "whole_jobs"]
-
 # ==== Processes that work for another one: they end with it, and leave nothing behind when they are killed ============
 
 #: Seconds between two looks at whose child a process is.

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.formulations.programs.parts import Floats
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import printable
-
-__all__ = ["Readable", "frozen", "moved_intercept"]
 
 
 def frozen(result: Any, *names: str) -> None:

@@ -8,8 +8,6 @@ from typing import Any, Final, final
 
 from ceopt.solvers.errors import printable
 
-__all__ = ["VERBATIM", "Phrase", "Said", "instead", "phrases_of", "said", "together"]
-
 #: Phrases without a template: a text as it stands, and several phrases one after the other.
 VERBATIM: Final = "verbatim"
 TOGETHER: Final = "together"

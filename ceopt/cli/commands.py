@@ -20,8 +20,6 @@ from ceopt.cli import completion
 if TYPE_CHECKING:
     from ceopt.cli.inputs import Move
 
-__all__ = ["app"]
-
 _MAY_STAY = 'If they may stay or come nearer, add "beyond": "no_further" to it in the file of --rules.'
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["costs", "formulations", "languages", "shell_named", "solvers", "surrogates"]
-
 #: Shells that typer has a script for.
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
 _COSTS: Final = ("l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", "few_changes")

@@ -40,19 +40,6 @@ if TYPE_CHECKING:
     from ceopt.result.solution_set import SolutionSet
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
-__all__ = [
-    "NAMES",
-    "CommandInputs",
-    "Move",
-    "read_inputs",
-    "read_model",
-    "read_table",
-    "read_target",
-    "says_of_surrogate",
-    "surrogate_named",
-    "text_columns",
-]
-
 # ==== A space that a command infers from its data, with what is easily overlooked in it, in the command's own words ===
 
 #: What to do about a column by what it looks like; {name} is the column.

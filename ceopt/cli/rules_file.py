@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["read_rules"]
-
 _WHO: Final = "--rules"
 
 

@@ -44,8 +44,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 if TYPE_CHECKING:
     from ceopt.result.solution_set import SolutionSet
 
-__all__ = ["Dice"]
-
 # ==== Answers for all rows of one call: rows that are asked the same are asked together ===============================
 
 #: Seconds of a question for which there is no time left: too few for any row, all of which are marked.

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     from ceopt.result.solution_set import SolutionSet
 
-__all__ = [
-    "CounterfactualExamples",
-    "CounterfactualExplanations",
-    "NoCounterfactualsError",
-    "importances",
-    "require_enough",
-    "require_some",
-    "say",
-    "warn_of_cut",
-]
-
 # ==== The error where nobody gets a counterfactual, which scripts written for dice_ml expect ==========================
 
 #: So many rows are told why.

@@ -32,20 +32,6 @@ from ceopt.solvers.checks import (
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 
-__all__ = [
-    "Data",
-    "Model",
-    "Wanted",
-    "beyond",
-    "checked_ranges",
-    "class_wanted",
-    "classes_of",
-    "narrowed",
-    "query_rows",
-    "range_wanted",
-    "varying",
-]
-
 # ==== A fitted model as dice_ml wraps it ==============================================================================
 
 _WHO_MODEL: Final = "Model"

@@ -13,32 +13,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.diverse.decisions import Memory
-from ceopt.diverse.distance import Floats, RowDistance, cosines
+from ceopt.diverse.distance import RowDistance, cosines
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.model import broken_rules
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.tolerances import LIMIT_ROUNDING, TREE_DISTANCE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
-
-__all__ = [
-    "Candidates",
-    "Cutoff",
-    "Diversity",
-    "Keeper",
-    "Neighbours",
-    "Searched",
-    "TrainingRows",
-    "in_order",
-    "nearest_candidates",
-    "origin_in_data",
-    "row_of",
-    "rows_of",
-]
 
 # ==== Filters of the nearest candidates: close enough to the row, and diverse among themselves ========================
 

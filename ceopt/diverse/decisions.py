@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.distance import Floats
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.reaches import slack
@@ -33,13 +32,11 @@ from ceopt.formulations.targets import (
     parse_target,
 )
 from ceopt.oracle.model import ModelOracle
-from ceopt.solvers.checks import plain
+from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.diverse.distance import Floats
-
-__all__ = ["Decisions", "Memory", "content_of", "decisions_of"]
+    from ceopt.solvers.checks import Floats
 
 #: Libraries of which a model predicts by what it holds, and by nothing else.
 _LIBRARIES: Final = {"ceopt", "lightgbm", "sklearn", "xgboost"}

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.base import SCALE, slopes_of
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Floats", "RowDistance", "cosines", "distance_of"]
-
-Floats = NDArray[np.float64]
 Norm = Literal["l1", "l2"]
 
 #: A category is a corner of a simplex: corners are 1 apart if each 0/1 coordinate is multiplied by this.

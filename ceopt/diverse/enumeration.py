@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -36,6 +36,7 @@ from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.oracle.model import broken_rules
 from ceopt.search.solve_program import unit_for
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.guarded_session import GuardedSession
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from ceopt.diverse.score_bounds import Allowance
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.search.prepare import Prepared
-
-__all__ = ["Enumeration", "Kept", "Settling", "Walk"]
 
 # ==== Cells whose nearest point breaks a rule: the cheapest point that keeps it, or the proof that there is none ======
 
@@ -170,7 +169,6 @@ def _halves(group: Cells) -> list[Cells]:
 
 # ==== Every cell within a budget that can meet the target =============================================================
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Bytes of boxes that are opened at once: what a core's cache holds some times over.
 _BOX_BYTES: Final = 1 << 22

@@ -33,8 +33,6 @@ from ceopt.tolerances import DIGIT_NOISE, EQUAL_COSTS, EQUAL_VOTES
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["exhaustive"]
-
 _WHO = "exhaustive"
 #: Answers that are asked for where there is no limit: none has so many.
 _ALL = 10**9

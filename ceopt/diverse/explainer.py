@@ -46,10 +46,9 @@ from ceopt.words.sentences import removed_said, rules_said, wanted_said
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import TrainingRows
     from ceopt.diverse.decisions import Decisions
-    from ceopt.diverse.distance import Floats, RowDistance
+    from ceopt.diverse.distance import RowDistance
     from ceopt.result.counterfactual import Counterfactual
-
-__all__ = ["DiverseRobustExplainer"]
+    from ceopt.solvers.checks import Floats
 
 # ==== One person's query: candidates, filters, minimisation, check; and what is said of the outcome ===================
 

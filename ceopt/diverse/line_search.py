@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.distance import Floats, RowDistance
+from ceopt.diverse.distance import RowDistance
 from ceopt.formulations.space.reachable import decimal_grids
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import Keeper
-
-__all__ = ["Segments", "nearer", "shortened"]
 
 #: Columns that one call tries to put back at most: so many points a point most models predict in hardly more time.
 _COLUMNS_AHEAD: Final = 16

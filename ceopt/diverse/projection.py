@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.distance import Floats, RowDistance
+from ceopt.diverse.distance import RowDistance
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval, decimal_grid
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
-
-__all__ = ["Projection"]
 
 _SWITCHES: Final = ("categorical", "binary")
 

@@ -49,30 +49,15 @@ from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
+from ceopt.solvers.checks import Floats
 from ceopt.tolerances import ALLOWANCE_ROUNDING, LINEAR_PART_ROUNDING, NEXT_STEP
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.search.prepare import Prepared
 
-__all__ = [
-    "Allowance",
-    "Boxes",
-    "Ceilings",
-    "CellColumn",
-    "Leaves",
-    "Line",
-    "allowances_of",
-    "cell_columns",
-    "cell_of",
-    "demands_of",
-    "has_a_cheapest_point",
-    "is_in_cell",
-]
-
 # ==== The cells that one person may come to, column by column, each with its cheapest value and what that costs =======
 
-Floats: TypeAlias = NDArray[np.float64]
 #: Whole numbers of one column beyond which its values are not listed.
 _MOST_VALUES = 50_000
 

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.subset import cheapest_subset, largest_subset, least_distance_bound, max_sum_compact
 from ceopt.result.solution_set import SolutionSet
-from ceopt.solvers.checks import Choice, MappingOf, Matrix, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.checks import Choice, Floats, MappingOf, Matrix, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import Result, Stop, relative_gap_of
@@ -27,21 +27,8 @@ from ceopt.solvers.run import solve
 from ceopt.status import Status
 from ceopt.tolerances import LEAST_SWAP_GAIN, LIMIT_ROUNDING, SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
 
-__all__ = [
-    "Selection",
-    "SubsetSearch",
-    "greedy_subset",
-    "improved",
-    "in_parts",
-    "least_distance",
-    "pool_distances",
-    "select",
-    "sum_of_distances",
-]
-
 # ==== The best subset of a pool: greedy choice and swaps find a good one, programs a better one or the proof of it ====
 
-Floats = NDArray[np.float64]
 #: Sets of the same size, a row each, shape (m, j).
 Subsets = NDArray[np.intp]
 #: Values of the sets, shape (m,); more is better.

@@ -9,22 +9,9 @@ import numpy as np
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.oracle.rows import Floats, TableRows, read
-from ceopt.solvers.checks import Choice, OrNone, Real, Refusal, check_arguments
+from ceopt.oracle.rows import TableRows, read
+from ceopt.solvers.checks import Choice, Floats, OrNone, Real, Refusal, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-
-__all__ = [
-    "NORM",
-    "NORMS",
-    "Norm",
-    "distance",
-    "embedded",
-    "k_distance",
-    "pairwise",
-    "read_beside",
-    "scales_of",
-    "set_distance",
-]
 
 # ==== By what a column's differences are divided, so that euros and years can be added ================================
 

@@ -9,17 +9,8 @@ import numpy as np
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, Norm, embedded, pairwise, read_beside
 from ceopt.metrics.proximity import OVER, scaled
-from ceopt.oracle.rows import Floats, read
-from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
-
-__all__ = [
-    "categorical_diversity",
-    "continuous_diversity",
-    "count_diversity",
-    "dpp_determinant",
-    "k_diversity",
-    "unique_fraction",
-]
+from ceopt.oracle.rows import read
+from ceopt.solvers.checks import Choice, Floats, Real, Refusal, check_arguments
 
 _NAN = float("nan")
 

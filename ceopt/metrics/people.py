@@ -15,26 +15,9 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import embedded
 from ceopt.metrics.diversity import categorical_diversity, count_diversity
 from ceopt.metrics.proximity import categorical_proximity, sparsity
-from ceopt.oracle.rows import Floats, frame_of, is_solution_set
-from ceopt.solvers.checks import Real, Refusal, Whole
+from ceopt.oracle.rows import frame_of, is_solution_set
+from ceopt.solvers.checks import Floats, Real, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "CATEGORICAL_DIVERSITY",
-    "CATEGORICAL_PROXIMITY",
-    "COUNT_DIVERSITY",
-    "MEAN",
-    "RUN_TIME",
-    "SPARSITY",
-    "Evidence",
-    "Measure",
-    "count",
-    "has_people",
-    "of_one",
-    "people",
-    "run_time",
-    "run_time_ratio",
-]
 
 # ==== The time that a person waits ====================================================================================
 

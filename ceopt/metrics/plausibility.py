@@ -11,11 +11,9 @@ from ceopt.formulations.constraints.hull_points import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.oracle.model import predicted, wanted
-from ceopt.oracle.rows import Floats, whole_people
-from ceopt.solvers.checks import Refusal, Whole
+from ceopt.oracle.rows import whole_people
+from ceopt.solvers.checks import Floats, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted, each_of
-
-__all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "ynn"]
 
 
 def ynn(

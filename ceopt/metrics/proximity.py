@@ -12,23 +12,8 @@ from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.metrics.distance import read_beside, scales_of
 from ceopt.oracle.model import accepted, broken_moves, table_of
-from ceopt.oracle.rows import Floats, TableRows, read
-from ceopt.solvers.checks import Choice
-
-__all__ = [
-    "OVER",
-    "broken_rules",
-    "categorical_proximity",
-    "changed_count",
-    "continuous_proximity",
-    "cost",
-    "gower",
-    "heom",
-    "immutable_changes",
-    "redundancy",
-    "scaled",
-    "sparsity",
-]
+from ceopt.oracle.rows import TableRows, read
+from ceopt.solvers.checks import Choice, Floats
 
 # ==== The changes that a counterfactual asks for ======================================================================
 

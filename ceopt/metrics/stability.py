@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.oracle.rows import Floats
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-
-__all__ = ["local_fidelity", "stability"]
 
 
 def stability(weights: Any, nearby: Any, *, intercept: Any = None, nearby_intercept: Any = None) -> float:

@@ -38,12 +38,10 @@ from ceopt.metrics.plausibility import favoured, favoured_share
 from ceopt.metrics.proximity import continuous_proximity, immutable_changes, redundancy
 from ceopt.metrics.validity import distinct_validity, label_change, label_gap, plan_validity, success_rate
 from ceopt.oracle.model import alike
-from ceopt.oracle.rows import Floats, frame_of, read, whole_people
-from ceopt.solvers.checks import Choice, check_arguments
+from ceopt.oracle.rows import frame_of, read, whole_people
+from ceopt.solvers.checks import Choice, Floats, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.tolerances import CARLA_STILL, COPA_JITTER
-
-__all__ = ["suite", "suites"]
 
 # ==== CARLA: Pawelczyk, Bielawski, van den Heuvel, Richter & Kasneci (2021), ``carla/evaluation/catalog`` =============
 

@@ -17,22 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from ceopt.base.parallel import each_retrained, labels_of, rows_of_data
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.oracle.model import accepted, alike, predicted, table_of, wanted
-from ceopt.oracle.rows import Floats, frame_of, read
-from ceopt.solvers.checks import AllOf, Flag, Real, Refusal, Whole, check_arguments
+from ceopt.oracle.rows import frame_of, read
+from ceopt.solvers.checks import AllOf, Flag, Floats, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "distinct_validity",
-    "future_validity",
-    "invalidation_rate",
-    "label_change",
-    "label_gap",
-    "multiplicity_validity",
-    "plan_validity",
-    "robustness",
-    "success_rate",
-    "validity",
-]
 
 # ==== Validity under models that are yet to come: the estimator trained again on parts of later data ==================
 

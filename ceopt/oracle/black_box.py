@@ -23,8 +23,6 @@ from ceopt.solvers.checks import Matrix, Whole
 from ceopt.solvers.deadline import checkpoint, deadline_now
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted
 
-__all__ = ["BlackBox", "QueryLimitError"]
-
 _WHO: Final = "A black box"
 _LIMIT: Final = Whole(at_least=1)
 #: Rows of the first batch that are asked about a second time.

@@ -54,28 +54,6 @@ from ceopt.solvers.errors import (
     printable,
 )
 
-__all__ = [
-    "LIBRARIES",
-    "Check",
-    "FavourableRows",
-    "FunctionOracle",
-    "FunctionTarget",
-    "ModelOracle",
-    "Oracle",
-    "accepted",
-    "alike",
-    "are_wanted",
-    "broken_moves",
-    "broken_rules",
-    "check_kind",
-    "is_off_steps",
-    "model_behind",
-    "needing_factual",
-    "predicted",
-    "table_of",
-    "wanted",
-]
-
 # ==== The rows of data that belong to the target: those whose label does, or else those that the model puts there =====
 
 

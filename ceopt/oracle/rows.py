@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.space import FeatureSpace, check_unique, rows_to_keep, taken
-from ceopt.solvers.checks import plain
+from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, each_of
-
-__all__ = ["Floats", "TableRows", "as_array", "frame_of", "is_solution_set", "read", "whole_people"]
-
-Floats = NDArray[np.float64]
 
 
 @final

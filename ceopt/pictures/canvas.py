@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CAPTIONS",
-    "ENGLISH",
-    "HATCHES",
-    "SMALL",
-    "Canvas",
-    "Captions",
-    "RowLayout",
-    "canvas",
-    "clean",
-    "height_of",
-    "lay_rows",
-    "limits_that_fit",
-    "number_ticks",
-    "row_names",
-    "shortened",
-    "tick_text",
-    "width_pt",
-    "wrapped",
-]
-
 # ==== What stands in pictures, in each language that is shipped =======================================================
 
 

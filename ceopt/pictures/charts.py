@@ -23,25 +23,12 @@ from ceopt.pictures.canvas import (
     width_pt,
     wrapped,
 )
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas, Captions, RowLayout
-
-__all__ = [
-    "Bar",
-    "Bars",
-    "CostGroup",
-    "Move",
-    "ParallelAxis",
-    "ParallelLine",
-    "draw_bars",
-    "draw_changes",
-    "draw_costs",
-    "draw_parallel",
-    "draw_validity",
-]
 
 # ==== How many people: a row of bars for each thing that is counted, each bar in parts ================================
 
@@ -227,7 +214,6 @@ def _write(paper: Canvas, place: tuple[float, float], text: str, size: float, *,
 
 # ==== What answers cost, group by group: every person a dot, the middle half a band, the median a line ================
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: So many people of a group are drawn as dots; of more the quantiles say enough.
 _DOTS: Final = 200

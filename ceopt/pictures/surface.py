@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,15 @@ from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.formulations.targets import parse_target
 from ceopt.oracle.model import FunctionOracle, FunctionTarget, ModelOracle, model_behind
 from ceopt.pictures.canvas import HATCHES, SMALL, canvas, clean, number_ticks, shortened, width_pt
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas, Captions
 
-__all__ = ["Plane", "decisions", "draw_sample", "draw_surface", "segment_of"]
-
 # ==== A sample about a boundary point over two columns, and where a linear surrogate draws its line ===================
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _SAMPLE_HEIGHT, _SAMPLE_WIDTH = 4.8, 6.4
 _RIM: Final = 0.05

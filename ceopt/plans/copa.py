@@ -16,17 +16,15 @@ from ceopt.base.parallel import one_thread
 from ceopt.base.results import Readable, frozen, moved_intercept
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan, require_point
-from ceopt.formulations.programs.parts import Cost, Floats, require_distance, require_region
+from ceopt.formulations.programs.parts import Cost, require_distance, require_region
 from ceopt.plans.copa_search import CLOSE, alike_plan, best_plan, descended, nearest, searched, top_ratio
 from ceopt.plans.copa_space import FeatureMap, PlanSearch, Terms
-from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, Choice, Floats, Real, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, seconds_left, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import COINCIDING, MARGIN_MISSED, MARGIN_ROUNDING
-
-__all__ = ["CopaPlan", "PlanObjective", "copa_objective", "copa_plan", "margins", "spreads", "validity_value"]
 
 # ==== The validity value ==============================================================================================
 

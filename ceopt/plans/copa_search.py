@@ -22,9 +22,10 @@ from scipy.optimize import minimize, minimize_scalar
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.programs.copa import copa_plan as program
 from ceopt.formulations.programs.copa import copa_plan_alike
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import sum_of
 from ceopt.plans.copa_space import PlanSearch, Terms, reach_of
 from ceopt.solvers import Result, Status, solve
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.cones import soc
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left
 from ceopt.tolerances import (
@@ -43,8 +44,6 @@ from ceopt.tolerances import (
     STILL_SCORE,
     STILL_SPREAD,
 )
-
-__all__ = ["CLOSE", "alike_plan", "best_plan", "descended", "nearest", "searched", "top_ratio"]
 
 # ==== Categories of a plan in place of parts of them: settled one after the other, then changed where that is better ==
 

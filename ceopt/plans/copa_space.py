@@ -10,11 +10,10 @@ import numpy as np
 
 from ceopt.formulations.programs.copa import greatest_ratio
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.parts import Distance, Floats, Region
+from ceopt.formulations.programs.parts import Distance, Region
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import MARGIN_MISSED, PROJECTION_ROUNDING, STILL_SCORE
-
-__all__ = ["FeatureMap", "PlanSearch", "Terms", "reach_of"]
 
 # ==== The three terms of the COPA problem and their slopes, for many plans at once ====================================
 

@@ -33,11 +33,10 @@ from ceopt.formulations import programs
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.corrections import free_columns, require_inequalities
 from ceopt.formulations.programs.moments import Moments, require_mean, require_moments, require_plan, require_point
-from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.plans.validity import directions, lower_bound_of_one, validity_bounds
 from ceopt.solvers import solve
-from ceopt.solvers.checks import LENGTH, Choice, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, Choice, Floats, Whole, check_arguments
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
 from ceopt.tolerances import (
@@ -48,15 +47,6 @@ from ceopt.tolerances import (
     INEQUALITY_ROUNDING,
     SOLVED_RESIDUAL,
 )
-
-__all__ = [
-    "MahalanobisCorrection",
-    "RequirementCorrection",
-    "RobustImprovement",
-    "mahalanobis_correction",
-    "requirement_correction",
-    "robust_improvement",
-]
 
 # ==== The requirement correction: the nearest plan that is favourable at the mean parameters, in closed form ==========
 

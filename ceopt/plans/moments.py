@@ -16,13 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ceopt.base.parallel import each_retrained, labels_of, one_thread, retrained, rows_of_data, whole_jobs
 from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.parts import Floats
-from ceopt.solvers.checks import LENGTH, AllOf, Matrix, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, AllOf, Floats, Matrix, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.surrogates.rivals import RIDGE, lime_kernel, lime_width, weighted_ridge
 from ceopt.tolerances import LINEAR_SCORE
-
-__all__ = ["bootstrap_moments", "gelbrich_distance", "local_moments"]
 
 # ==== Mean and covariance of the parameters of a linear classifier, from retraining it on random parts of its data ====
 

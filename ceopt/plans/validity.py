@@ -42,7 +42,6 @@ from scipy.optimize import nnls
 
 from ceopt.base.results import Readable, frozen
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.programs.validity_lower import (
     validity_lower,
     validity_lower_arrow,
@@ -59,7 +58,7 @@ from ceopt.formulations.programs.validity_upper import (
 )
 from ceopt.plans.copa import margins, spreads
 from ceopt.solvers import Result, Status, solve
-from ceopt.solvers.checks import Choice, Matrix, OrNone, Real, Whole, check_arguments
+from ceopt.solvers.checks import Choice, Floats, Matrix, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.registry import SOLVER_NAME
@@ -77,16 +76,6 @@ from ceopt.tolerances import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "ExtremalDistribution",
-    "ValidityBounds",
-    "directions",
-    "extremal_distribution",
-    "lower_bound_of_one",
-    "plot_validity",
-    "validity_bounds",
-]
 
 # ==== The upper bound on validity where mean and covariance are known: how near the plan's cone comes to the mean =====
 

@@ -18,8 +18,6 @@ from ceopt.solvers.whole_files import write_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HEADINGS", "picture", "require_report", "write_page"]
-
 # ==== Headings of a report in each language that is shipped ===========================================================
 
 _ENGLISH: Final = {

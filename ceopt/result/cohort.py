@@ -39,8 +39,6 @@ from ceopt.status import Status
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FORMAT", "Cohort"]
-
 # ==== A cohort as JSON of a fixed version, and back without loss: rows, results, audit and settings ===================
 
 Made = TypeVar("Made")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.words.sentences import ResultInWords
 
-__all__ = ["CohortSummary", "plot_cohort", "report_cohort", "status_counts", "summary_of"]
-
 # ==== A cohort in a few numbers: how it ended for whom, what it costs, what changes most, how long it took ============
 
 #: What is said of each rule in conflict, and the dtype of the column.

@@ -22,18 +22,6 @@ from ceopt.words.sentences import feature_of, sentences_of, unit_of
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = [
-    "Counterfactual",
-    "hands_out_copies",
-    "html_table",
-    "scalars",
-    "shown",
-    "shown_move",
-    "text_table",
-    "when_read",
-    "written",
-]
-
 # ==== Results that nobody changes by accident: what they hand out is a copy, and some of it is made when first read ===
 
 Class = TypeVar("Class")

@@ -26,27 +26,6 @@ from ceopt.solvers.whole_files import json_document
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "damaged_as_sentence",
-    "expected_fields",
-    "from_json",
-    "is_list",
-    "is_mapping",
-    "is_plain",
-    "is_text",
-    "list_of",
-    "or_none",
-    "read_frame",
-    "read_value",
-    "require_fields",
-    "require_format",
-    "result_document",
-    "result_in",
-    "to_json",
-    "write_frame",
-    "write_value",
-]
-
 # ==== The fields of a result in JSON, and what each may hold ==========================================================
 
 Check = Callable[[Any], bool]

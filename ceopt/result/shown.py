@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["SurrogateReport", "plot_answers", "report_answers", "rows", "short", "sources", "to_html", "to_text"]
-
 # ==== A solution set as a short table that a person can act on ========================================================
 
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")

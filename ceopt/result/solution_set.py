@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["SolutionSet", "moves_of", "words_of_moves"]
-
 
 @final
 # What the target and the removed values are in words is left to be made when somebody reads it.

@@ -43,8 +43,6 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, counted, printable, within_memory
 
-__all__ = ["Report", "all_names", "answer_point", "answer_rows", "check_points", "each_checked", "verify"]
-
 # ==== Answers as they are given, by whichever library: their rows, and each row in coordinates, or why it has none ====
 
 

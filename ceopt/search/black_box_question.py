@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
     from ceopt.surrogates.sampler import BoundarySampler
 
-__all__ = ["BlackBoxQuestion", "asked_often", "asked_once"]
-
 _WHO: Final = "explain"
 #: What a surrogate's program decides itself, and what to do instead.
 _MEANINGLESS: Final[Mapping[str, str]] = {

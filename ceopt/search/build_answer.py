@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.prepare import Prepared
 
-__all__ = ["answer_of", "answers_of", "asked_by_rules", "assembled", "line_without", "rules_beyond", "with_printed"]
-
 #: How many ways to print an answer are shown to the model at most.
 _WAYS_SHOWN = 3
 #: A table of so many rows at most is written out in a line to write.

@@ -26,13 +26,11 @@ from ceopt.words.sentences import rule_said, value_phrase
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
-    from ceopt.formulations.costs.base import Floats
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
     from ceopt.search.prepare import Prepared
     from ceopt.search.solve_program import Person
-
-__all__ = ["Conflict", "conflict_of", "space_rules"]
+    from ceopt.solvers.checks import Floats
 
 # ==== The settings of a space as rules that can be dropped one by one: fixed, one-way, bounds, steps ==================
 

@@ -51,16 +51,6 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import SolvedProgram
     from ceopt.search.state import Question, State
 
-__all__ = [
-    "ASK_WHY",
-    "conflict_in",
-    "look_for_conflict",
-    "look_under_wider_rules",
-    "look_within_margin",
-    "look_within_steps",
-    "with_fewer_columns",
-]
-
 # ==== Of answers that cost the same, one that changes a part of another's columns: it comes first =====================
 
 

@@ -48,17 +48,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.settings import CheckedSettings, Settings
 
-__all__ = [
-    "AS_BLACK_BOX",
-    "Learned",
-    "Prepared",
-    "fingerprints_of",
-    "model_content",
-    "prepare",
-    "put_in_reach",
-    "starts_of",
-]
-
 # ==== Points that the user gives to be tried first ====================================================================
 
 _WHO: Final = "explain"

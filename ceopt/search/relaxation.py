@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import Person
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["LATE", "Enlarged", "Relaxation", "RelaxedProgram", "Relaxer", "enlargements"]
-
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
 LATE: Final = said("the time limit is used up", "late")

@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import Point
     from ceopt.settings import CheckedSettings, Settings
 
-__all__ = ["are_same", "conflict_or_answer", "in_fewer_decimals", "init", "result", "rounded_gap", "search", "unread"]
-
 # ==== Answers that were met on the way ================================================================================
 
 Coordinates: TypeAlias = dict[str, float]

@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from ceopt.search.state import State
     from ceopt.solvers.problem import Outcome
 
-__all__ = [
-    "MOST_REPAIRS",
-    "accept_checked",
-    "attempt",
-    "cost_within_which",
-    "fall_back",
-    "find_starts",
-    "is_disproved",
-    "none_in_reach",
-    "out_of_time",
-    "solve_and_check",
-    "used_up",
-]
-
 #: Times that a failed check may send the program back to the solver, for one answer. What the model itself refuses is
 #: left out point by point, and does not count.
 MOST_REPAIRS: Final = 6

@@ -42,23 +42,6 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-__all__ = [
-    "RETRIES",
-    "Person",
-    "Point",
-    "ProgramSolver",
-    "SolveRequest",
-    "SolvedProgram",
-    "Start",
-    "beyond_the_budget",
-    "has_extreme_numbers",
-    "in_smaller_reach",
-    "in_unit_of_the_point",
-    "is_smaller",
-    "unit_for",
-    "within_cost_of_one_label",
-]
-
 # ==== What one program is asked for, of whom, and what came of it: the values that the steps of a search pass on ======
 
 Point: TypeAlias = Mapping[str, float]

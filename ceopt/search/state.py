@@ -35,19 +35,6 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-__all__ = [
-    "GRACE_S",
-    "Answer",
-    "Finding",
-    "Phase",
-    "Question",
-    "State",
-    "Stopwatch",
-    "Tries",
-    "favourable",
-    "without_unseen",
-]
-
 #: Seconds of a call of the user's model up to which the next may have twice as many rows.
 _SHORT_CALL_S: Final = 0.1
 #: Seconds after the limit in which points in hand may still be checked, and of a call that may begin then.

@@ -31,6 +31,7 @@ from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
 
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut
     from ceopt.formulations.predictors.predictor import Predictor
 
-__all__ = ["StartSearch", "grid_around"]
-
-Floats = NDArray[np.float64]
 #: Places in a grid, one a column.
 Indices = NDArray[np.intp]
 

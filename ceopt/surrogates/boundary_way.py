@@ -16,10 +16,9 @@ from ceopt.surrogates.scaled_columns import on_grid
 
 if TYPE_CHECKING:
     from ceopt.search.prepare import Prepared
+    from ceopt.solvers.checks import Floats
     from ceopt.surrogates.sampler import DecidedRows
-    from ceopt.surrogates.scaled_columns import Floats, ScaledColumns
-
-__all__ = ["BoundaryWay"]
+    from ceopt.surrogates.scaled_columns import ScaledColumns
 
 #: Rows of data that are tried, ways to them, points on each way, and halvings of a column's move.
 _ENDS: Final = 50

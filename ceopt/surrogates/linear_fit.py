@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ceopt.oracle.black_box import BlackBox
+    from ceopt.solvers.checks import Floats
     from ceopt.surrogates.sampler import BoundarySample
-    from ceopt.surrogates.scaled_columns import Floats
-
-__all__ = ["LinearFit", "fidelity_of", "fitted_on", "has_radius", "with_radius"]
 
 #: Rows that are asked about for the fidelity.
 _ASKED: Final = 500

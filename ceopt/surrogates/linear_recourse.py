@@ -21,16 +21,13 @@ from ceopt.formulations.programs.linear_recourse import (
     require_score,
 )
 from ceopt.solvers import solve
-from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Real, check_arguments
+from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Floats, Real, check_arguments
 from ceopt.status import Status
 from ceopt.surrogates.rivals import Scored, descend_roar, descend_wachter, least_penalty
-from ceopt.surrogates.scaled_columns import Floats
 from ceopt.tolerances import DOUBLE_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["ProjectedPoint", "RoarRecourse", "WachterRecourse", "project", "project_l1", "roar", "wachter"]
 
 # ==== The nearest point that a linear surrogate favours, in closed form, or by a program where it is to be robust =====
 

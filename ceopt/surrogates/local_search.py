@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.result.solution_set import SolutionSet
+    from ceopt.solvers.checks import Floats
     from ceopt.surrogates.boundary_way import BoundaryWay
     from ceopt.surrogates.sampler import BoundarySample, BoundarySampler
-    from ceopt.surrogates.scaled_columns import Floats
     from ceopt.surrogates.surrogate_program import SurrogateProgram
-
-__all__ = ["Attempt", "LocalSearch", "stability_of"]
 
 # ==== One person's search: surrogate, sample again, grow, boundary; no answer that the model does not confirm =========
 

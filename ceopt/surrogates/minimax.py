@@ -73,9 +73,8 @@ from ceopt.formulations.programs.minimax import (
     worst_spread,
 )
 from ceopt.formulations.programs.moments import require_covariance
-from ceopt.formulations.programs.parts import Floats
 from ceopt.solvers import solve
-from ceopt.solvers.checks import LARGEST, LENGTH, Matrix, OrNone, check_fields
+from ceopt.solvers.checks import LARGEST, LENGTH, Floats, Matrix, OrNone, check_fields
 from ceopt.solvers.errors import InvalidValueError, counted
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.surrogates.rivals import with_sample
@@ -95,8 +94,6 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.surrogates.sampler import BoundarySample
-
-__all__ = ["MinimaxProbabilityMachine", "WorstCovariance", "worst_covariance"]
 
 # ==== The worst covariance of a score over an ambiguity set, in closed form ===========================================
 

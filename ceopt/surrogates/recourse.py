@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.result.counterfactual import Counterfactual
 
-__all__ = ["LocalSurrogateRecourse"]
-
 _WHO: Final = "LocalSurrogateRecourse"
 _CHECKS: Final = {
     "search": Choice(("projection", "robust", "actionable", "roar", "wachter")),

@@ -35,27 +35,11 @@ from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
 from ceopt.solvers import solve
-from ceopt.solvers.checks import LENGTH, Choice, OrNone, Real, Whole, check_fields
+from ceopt.solvers.checks import LENGTH, Choice, Floats, OrNone, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.surrogates.sampler import BoundarySample, BoundarySampler, NoBoundaryError
-from ceopt.surrogates.scaled_columns import Floats, ScaledColumns
+from ceopt.surrogates.scaled_columns import ScaledColumns
 from ceopt.tolerances import ADAM_LEAST, PENALTY_GAP
-
-__all__ = [
-    "RIDGE",
-    "ClimeSurrogate",
-    "LimeSurrogate",
-    "LimelsSurrogate",
-    "Scored",
-    "SvmSurrogate",
-    "descend_roar",
-    "descend_wachter",
-    "least_penalty",
-    "lime_kernel",
-    "lime_width",
-    "weighted_ridge",
-    "with_sample",
-]
 
 # ==== Weighted ridge regression, with the kernel and the penalty that LIME takes ======================================
 

@@ -13,16 +13,14 @@ from ceopt.base.libraries import require_library
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
-from ceopt.solvers.checks import Choice, ListOf, Real, Refusal, Whole, check_fields
+from ceopt.solvers.checks import Choice, Floats, ListOf, Real, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
-from ceopt.surrogates.scaled_columns import Flags, Floats, Scale, ScaledColumns
+from ceopt.surrogates.scaled_columns import Flags, Scale, ScaledColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.formulations.space.feature import Feature
-
-__all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError"]
 
 Norm: TypeAlias = Literal["l1", "l2"]
 

@@ -20,7 +20,6 @@ from scipy.spatial.distance import cdist
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
-from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
 from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
@@ -34,10 +33,8 @@ from ceopt.formulations.space.space import (
     raw_frame,
     require_space,
 )
-from ceopt.solvers.checks import Choice, Matrix
+from ceopt.solvers.checks import Choice, Floats, Matrix
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-
-__all__ = ["Flags", "Floats", "Scale", "ScaledColumns", "ScaledFrame", "largest_distance", "on_grid"]
 
 # ==== Numbers on the grid of their column and levels by their shares: the nearest one, or one drawn about it ==========
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from ceopt.result.solution_set import SolutionSet
     from ceopt.search.prepare import Prepared
     from ceopt.settings import Settings
+    from ceopt.solvers.checks import Floats
     from ceopt.surrogates.linear_fit import LinearFit
-    from ceopt.surrogates.scaled_columns import Floats, ScaledColumns
-
-__all__ = ["SurrogateProgram", "action_grid"]
+    from ceopt.surrogates.scaled_columns import ScaledColumns
 
 _LEAST_S: Final = 0.01
 #: Of the range between the percentiles, one step of the grid of actions.

@@ -38,7 +38,7 @@ from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, raw_frame, require_every_label, rows_to_keep, taken
-from ceopt.solvers.checks import OrNone, Refusal, Text, plain
+from ceopt.solvers.checks import Floats, OrNone, Refusal, Text, plain
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -46,32 +46,8 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedModelError,
 )
-from ceopt.surrogates.scaled_columns import Flags, Floats, ScaledFrame
+from ceopt.surrogates.scaled_columns import Flags, ScaledFrame
 from ceopt.tolerances import SAME_SHARES
-
-__all__ = [
-    "DEVICE",
-    "Array",
-    "Codes",
-    "Design",
-    "GeneratorNetwork",
-    "Layers",
-    "PredictorNetwork",
-    "Thinning",
-    "TrainingFrame",
-    "Tree",
-    "as_relu",
-    "generated",
-    "initial",
-    "moved_frame",
-    "network_of",
-    "on_device",
-    "place_of",
-    "require_jax",
-    "require_within",
-    "scores_of",
-    "shares_of",
-]
 
 # ==== JAX and optax, which the extra ``training`` brings: whether they are there, and on which device they calculate ==
 

@@ -34,6 +34,7 @@ from ceopt.solvers.checks import (
     LENGTH,
     Choice,
     Flag,
+    Floats,
     Instance,
     ListOf,
     OrNone,
@@ -45,7 +46,6 @@ from ceopt.solvers.checks import (
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnwritableFileError
 from ceopt.status import Status
-from ceopt.surrogates.scaled_columns import Floats
 from ceopt.tolerances import POLISH_GAP, ROUNDED_GAP
 from ceopt.training.networks import (
     DEVICE,
@@ -59,8 +59,6 @@ from ceopt.training.networks import (
 )
 from ceopt.training.to_onnx import onnx_bytes
 from ceopt.training.training import SCHEDULES, ShiftAttack, Trained, TrainingPlan, TrainingProgram, trained
-
-__all__ = ["AbstractRecourseNetwork", "CounterNet", "RoCourseNet"]
 
 # ==== Recourse that a generator made ==================================================================================
 

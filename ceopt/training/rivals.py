@@ -18,15 +18,13 @@ from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
 from ceopt.oracle.model import predicted
-from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, Choice, Floats, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.surrogates.linear_recourse import roar, wachter
 from ceopt.surrogates.rivals import LimeSurrogate
 from ceopt.surrogates.sampler import BoundarySampler, DecidedRows, NoBoundaryError
-from ceopt.surrogates.scaled_columns import Floats, ScaledFrame
+from ceopt.surrogates.scaled_columns import ScaledFrame
 from ceopt.training.networks import Layers, PredictorNetwork, as_relu, moved_frame, network_of, place_of, require_within
-
-__all__ = ["AbstractRowRecourse", "Rbr", "RoarLime", "VanillaCF", "WorstDensities"]
 
 # ==== What the rivals share: a fitted model, data, and recourse for the rows of a frame, one after another ============
 

@@ -27,10 +27,10 @@ from ceopt.formulations.programs.data_shift import (
     require_labelled_rows,
     require_shift_question,
 )
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import sum_of
 from ceopt.formulations.space.space import cells_of, rows_to_keep, taken
 from ceopt.solvers import solve
-from ceopt.solvers.checks import LENGTH, Choice, Flag, OrNone, Real, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, Choice, Flag, Floats, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
@@ -38,8 +38,6 @@ from ceopt.surrogates.scaled_columns import Flags, ScaledFrame
 from ceopt.tolerances import LEAST_UNIT, NEAR_MARGIN, OPTIMUM_FOUND, SHIFT_CHECKED, SHIFT_GAP
 from ceopt.training.networks import Array, Codes, PredictorNetwork, Tree, network_of, require_jax, scores_of, shares_of
 from ceopt.training.training import STEPS_OF_RADIUS, AttackedRows, ShiftAttack
-
-__all__ = ["RetrainedWeights", "VirtualShift", "WorstShift", "retrained", "virtual_data_shift", "worst_shift"]
 
 # ==== The linear classifier that rows train: to the optimum, by libraries that find it to many digits =================
 

@@ -12,8 +12,6 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import UnsupportedModelError
 from ceopt.training.networks import PredictorNetwork, as_relu
 
-__all__ = ["onnx_bytes"]
-
 #: Operator sets and format that runtimes of the last years know.
 _OPSETS: Final = {"": 15, "ai.onnx.ml": 3}
 _IR_VERSION: Final = 8

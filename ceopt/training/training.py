@@ -56,17 +56,6 @@ from ceopt.training.networks import (
     shares_of,
 )
 
-__all__ = [
-    "SCHEDULES",
-    "STEPS_OF_RADIUS",
-    "AttackedRows",
-    "ShiftAttack",
-    "Trained",
-    "TrainingPlan",
-    "TrainingProgram",
-    "trained",
-]
-
 # ==== Training on disk after each epoch, so that an interruption costs one epoch at most ==============================
 
 #: Changed whenever what is written changes its meaning.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["ENGLISH"]
-
 ENGLISH: Final[Mapping[str, str]] = {
     # ---- numbers and values
     "thousands": ",",

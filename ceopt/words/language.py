@@ -23,26 +23,6 @@ from ceopt.words.german import GERMAN
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = [
-    "ALL_OF",
-    "AMOUNT",
-    "ANY_OF",
-    "FIELDS",
-    "LANGUAGES",
-    "LEVEL",
-    "TERMS",
-    "Language",
-    "exact",
-    "in_six_digits",
-    "is_number",
-    "language_of",
-    "move_in_digits",
-    "printings",
-    "templates",
-    "tidied",
-    "told_move",
-]
-
 # ==== Templates by name, and the fields that each may have ============================================================
 
 _MOVE: Final = ("column", "before", "after", "unit")

@@ -64,24 +64,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.status import Status
 
-__all__ = [
-    "ResultInWords",
-    "beyond_lines",
-    "feature_of",
-    "has_given_name",
-    "in_words",
-    "removed_said",
-    "rule_said",
-    "rules_said",
-    "sentences_of",
-    "shared_rule_said",
-    "target_said",
-    "unit_of",
-    "value_phrase",
-    "wanted_said",
-    "warn_of_rules",
-]
-
 # ==== The sentences of one answer: what to change, from what to what, and what follows from it ========================
 
 #: Texts of two levels that mean no and yes.

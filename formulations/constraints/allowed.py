@@ -14,12 +14,11 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Point, no_further_words
-from ceopt.formulations.costs.base import Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
-from ceopt.solvers.checks import Instance, MappingOf, Moderate, Refusal, Text, check_fields
+from ceopt.solvers.checks import Floats, Instance, MappingOf, Moderate, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 

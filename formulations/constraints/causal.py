@@ -20,7 +20,6 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.causal_structure import (
     Equation,
     FittedEquation,
-    Floats,
     LinearEquation,
     Structure,
     learned,
@@ -35,7 +34,7 @@ from ceopt.formulations.space.encoding import trace_within
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.checks import Choice, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
+from ceopt.solvers.checks import Choice, Floats, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest, describe
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import given, names_of
@@ -22,7 +21,7 @@ from ceopt.formulations.space.encoding import Encoding, trace_within
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, require_space
-from ceopt.solvers.checks import COEFFICIENT, ListOf, MappingOf, Refusal, Text, check_fields
+from ceopt.solvers.checks import COEFFICIENT, Floats, ListOf, MappingOf, Refusal, Text, check_fields
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidTypeError,
@@ -59,7 +58,6 @@ _NO_LIST = Refusal("its parents in a list", 'Write ["age", "education"].', "they
 _NO_NAME = Refusal("names of columns as parents", "Name the columns.", "one is {value}", InvalidTypeError)
 _NOTHING = Refusal("at least one parent", "Leave it out: it moves on its own.", "it has none")
 _PARENTS = ListOf(_NO_LIST, Text(_NO_NAME), empty=_NOTHING)
-Floats: TypeAlias = NDArray[np.float64]
 #: Rows that are remembered; what a search for a start tries next differs little from what it tried before.
 _MOST = 20_000
 

@@ -14,10 +14,9 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed import write_one_of
 from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, given_up
-from ceopt.formulations.costs.base import Floats
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
-from ceopt.solvers.checks import Refusal, Text, check_fields
+from ceopt.solvers.checks import Floats, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 

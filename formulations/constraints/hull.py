@@ -22,11 +22,23 @@ from ceopt.formulations.constraints.hull_points import (
     least_sum,
 )
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Point
-from ceopt.formulations.costs.base import SCALE, Floats, scale_of
+from ceopt.formulations.costs.base import SCALE, scale_of
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.space import rows_to_keep, taken
 from ceopt.formulations.tolerances import HULL_TOLERANCE
-from ceopt.solvers.checks import NOT_A_NUMBER, AllOf, Choice, Flag, Instance, OrNone, Real, Refusal, Whole, check_fields
+from ceopt.solvers.checks import (
+    NOT_A_NUMBER,
+    AllOf,
+    Choice,
+    Flag,
+    Floats,
+    Instance,
+    OrNone,
+    Real,
+    Refusal,
+    Whole,
+    check_fields,
+)
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 

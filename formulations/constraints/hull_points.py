@@ -21,7 +21,7 @@ from ceopt.formulations.costs.base import scale_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
-from ceopt.solvers.checks import plain
+from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.cones import soc
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # ==== Groups of rows, each with a hull of its own: by k-means, by a clusterer of scikit-learn, or as labelled =========
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 #: Runs of k-means, each from other centres; steps of one at most, and between two looks at the clock where numbers

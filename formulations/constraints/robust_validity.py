@@ -40,8 +40,8 @@ from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
-    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.solvers.checks import Floats
 
 
 @final

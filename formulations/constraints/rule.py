@@ -16,9 +16,9 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
-from ceopt.formulations.costs.base import AbstractCost, Floats, Sum
+from ceopt.formulations.costs.base import AbstractCost, Sum
 from ceopt.formulations.digits import digits
-from ceopt.solvers.checks import Choice, ListOf, OrNone, Refusal, Text
+from ceopt.solvers.checks import Choice, Floats, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 

@@ -10,12 +10,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.tolerances import BUDGET_SLACK
-from ceopt.solvers.checks import AllOf, Choice, Divisor, OneOrMapping, Real, Refusal
+from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ __all__ = [
     "slopes_of",
 ]
 
-Floats = NDArray[np.float64]
 
 _NO_SCALE = Refusal("positive scales", "Give a positive number per column.")
 #: What a scale may be: the name of a statistic, or a mapping from columns to numbers to divide by.

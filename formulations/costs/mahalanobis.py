@@ -12,12 +12,12 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.base import AbstractCost, Floats, price_table
+from ceopt.formulations.costs.base import AbstractCost, price_table
 from ceopt.formulations.costs.norms import AbstractNorm, Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes
 from ceopt.formulations.tolerances import COLLINEAR, GIVEN_SYMMETRIC, NEGATIVE_EIGENVALUE, UNSHORTENED_MOVE
-from ceopt.solvers.checks import Flag, check_fields
+from ceopt.solvers.checks import Flag, Floats, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -12,17 +12,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.base import (
-    COUNT,
-    SCALE,
-    AbstractCost,
-    AbstractSeparable,
-    Count,
-    Floats,
-    price_table,
-    slopes_of,
-)
-from ceopt.solvers.checks import Flag, check_fields
+from ceopt.formulations.costs.base import COUNT, SCALE, AbstractCost, AbstractSeparable, Count, price_table, slopes_of
+from ceopt.solvers.checks import Flag, Floats, check_fields
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:

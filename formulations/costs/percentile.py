@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.columns import Free, Price, Steps
-from ceopt.formulations.costs.base import AbstractCost, Floats
+from ceopt.formulations.costs.base import AbstractCost
 from ceopt.formulations.costs.norms import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
@@ -23,7 +23,7 @@ from ceopt.formulations.space.space import (
     rows_to_keep,
     taken,
 )
-from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
+from ceopt.solvers.checks import Choice, Floats, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:

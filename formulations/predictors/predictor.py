@@ -23,7 +23,6 @@ from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
     Affine,
     Decision,
-    Floats,
     Head,
     Probability,
     as_numbers,
@@ -34,10 +33,9 @@ from ceopt.formulations.predictors.representation import (
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding, entries
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
-
-__all__ = ["Combination", "Predictor", "coordinate_encoding"]
 
 #: Entries of a wide matrix that are held at once.
 _ENTRIES = 2**22

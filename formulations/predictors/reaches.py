@@ -37,8 +37,6 @@ from ceopt.formulations.tolerances import CLEAR_DISTANCE, VOTE_ROUNDING
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
-__all__ = ["Reaches", "require_probability", "slack", "target_margin"]
-
 #: Share of a range of values that a margin may take from either end.
 _OF_RANGE = 1e-2
 #: The largest score for which a row is stated in smaller units, so that it keeps a clear distance.

@@ -43,35 +43,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from ceopt.formulations.space.encoding import last_true
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-
-__all__ = [
-    "NEVER",
-    "WIDTHS",
-    "AbstractLayers",
-    "AbstractRepresentation",
-    "Affine",
-    "Decision",
-    "Floats",
-    "Head",
-    "Probability",
-    "ReluNetwork",
-    "as_numbers",
-    "matrix_of",
-    "of_one",
-    "one_of",
-    "refuse_infinite",
-    "score_needed",
-    "set_frozen",
-    "with_head",
-]
 
 # ==== The decision rule: scores become a prediction and a probability, the last step of every representation ==========
 
 Decision: TypeAlias = Literal["value", "positive", "nonnegative", "argmax", "argmax_last"]
 #: A level of this size, the largest float64, belongs to a label that no score has.
 NEVER: Final = float(np.finfo(np.float64).max)
-Floats: TypeAlias = NDArray[np.float64]
 #: Float widths in which libraries compute.
 WIDTHS: Final = ("float32", "float64")
 

@@ -34,13 +34,7 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.trees import AbstractForest
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
-from ceopt.formulations.predictors.representation import (
-    AbstractLayers,
-    AbstractRepresentation,
-    Floats,
-    of_one,
-    score_needed,
-)
+from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import span
 from ceopt.formulations.space.reachable import Interval, Levels
@@ -58,7 +52,7 @@ from ceopt.formulations.tolerances import (
     SUM_ROUNDING,
     UNIT_ROUNDING,
 )
-from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
+from ceopt.solvers.checks import AllOf, Divisor, Floats, Real, Refusal
 from ceopt.solvers.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -67,33 +61,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
-
-__all__ = [
-    "Place",
-    "accepted",
-    "agreeing",
-    "agreeing_trees",
-    "beyond",
-    "checked_margin",
-    "columns_read",
-    "default_margin",
-    "forest_of",
-    "has_fixed_order",
-    "has_traces",
-    "is_on_lattice",
-    "link_rounding",
-    "margin_near",
-    "meets_alone",
-    "own_rounding",
-    "own_steps",
-    "place_of",
-    "rounding_at",
-    "rounding_in",
-    "row_scale",
-    "score_size",
-    "sums_of",
-    "tie_width",
-]
 
 # ==== Models whose decision is that of the points of a lattice: what they refuse can be left out point by point =======
 

@@ -13,7 +13,6 @@ from ceopt.formulations.predictors.representation import (
     WIDTHS,
     AbstractRepresentation,
     Decision,
-    Floats,
     Head,
     Probability,
     as_numbers,
@@ -23,10 +22,9 @@ from ceopt.formulations.predictors.representation import (
     refuse_infinite,
     set_frozen,
 )
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = ["Link", "Tree", "TreeEnsemble", "TreeWriter"]
 
 #: Pairs of a row and a tree that walk together: what a core's cache holds.
 _PAIRS = 1 << 16

@@ -18,7 +18,6 @@ from ceopt.formulations.programs.moments import Moments, require_moments, requir
 from ceopt.formulations.programs.parts import (
     Cost,
     Distance,
-    Floats,
     Region,
     add_point,
     affine_differences,
@@ -29,11 +28,9 @@ from ceopt.formulations.programs.parts import (
     sum_of,
 )
 from ceopt.formulations.programs.subset import pairs_of
-from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
+from ceopt.solvers.checks import LENGTH, Floats, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = ["copa_plan", "copa_plan_alike", "greatest_ratio"]
 
 # ==== The diversity of a plan: the determinant of the kernel of its distances, in quadratic rows ======================
 

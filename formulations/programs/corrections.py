@@ -11,19 +11,10 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.programs.moments import require_mean, require_moments, require_plan, require_point
-from ceopt.formulations.programs.parts import Floats, described, require_bounds, require_columns, sum_of
-from ceopt.solvers.checks import LENGTH, Matrix, check_arguments
+from ceopt.formulations.programs.parts import described, require_bounds, require_columns, sum_of
+from ceopt.solvers.checks import LENGTH, Floats, Matrix, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError
-
-__all__ = [
-    "combination",
-    "free_columns",
-    "mahalanobis_correction",
-    "require_inequalities",
-    "requirement_correction",
-    "robust_improvement",
-]
 
 # ==== Side conditions of a correction: the columns that stay, and conditions on where a counterfactual goes ===========
 

@@ -13,20 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.parts import Floats, described, sum_of
-from ceopt.solvers.checks import LENGTH, AllOf, Choice, Divisor, Flag, Matrix, Moderate, Real, check_arguments
+from ceopt.formulations.programs.parts import described, sum_of
+from ceopt.solvers.checks import LENGTH, AllOf, Choice, Divisor, Flag, Floats, Matrix, Moderate, Real, check_arguments
 from ceopt.solvers.cones import exponential
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = [
-    "LabelledRows",
-    "ShiftQuestion",
-    "add_shift",
-    "data_shift",
-    "require_classes",
-    "require_labelled_rows",
-    "require_shift_question",
-]
 
 # ==== Rows with classes -1 and 1 that a linear classifier is trained on, and how, checked =============================
 

@@ -11,24 +11,12 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import ORDERS, Floats, Region, described, limits_of, require_bounds, sum_of
+from ceopt.formulations.programs.parts import ORDERS, Region, described, limits_of, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Instance, Matrix, Refusal, check_arguments
+from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Floats, Instance, Matrix, Refusal, check_arguments
 from ceopt.solvers.cones import exponential, soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "DUAL_ORDER",
-    "LinearQuestion",
-    "ParameterBall",
-    "require_ball",
-    "require_question",
-    "require_score",
-    "roar",
-    "robust_projection",
-    "wachter",
-]
 
 # ==== What the programs of recourse on a linear model share: the point with its cost, and the score at worst ==========
 

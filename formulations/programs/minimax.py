@@ -41,24 +41,11 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections import combination
 from ceopt.formulations.programs.moments import Moments, require_covariance
-from ceopt.formulations.programs.parts import Floats, described, sum_of
+from ceopt.formulations.programs.parts import described, sum_of
 from ceopt.formulations.tolerances import COVARIANCE_RANK, LOGDET_SERIES, LOGDET_STEP, SAME_MEANS
-from ceopt.solvers.checks import LARGEST, LENGTH, Choice, Matrix, Real, Refusal, check_arguments, is_number
+from ceopt.solvers.checks import LARGEST, LENGTH, Choice, Floats, Matrix, Real, Refusal, check_arguments, is_number
 from ceopt.solvers.cones import soc, soc_affine
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = [
-    "BURES",
-    "DIVERGENCE",
-    "Ambiguity",
-    "ClassMoments",
-    "logdet_factor",
-    "minimax_machine",
-    "require_class_moments",
-    "require_one_radius",
-    "require_radius",
-    "worst_spread",
-]
 
 # ==== Moments of two classes: what every minimax probability machine is made from =====================================
 

@@ -15,28 +15,15 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 
-from ceopt.formulations.programs.parts import Floats, bordered, described, sum_of, symmetric
+from ceopt.formulations.programs.parts import bordered, described, sum_of, symmetric
 from ceopt.formulations.tolerances import (
     COVARIANCE_INDEFINITE,
     COVARIANCE_RANK,
     COVARIANCE_SYMMETRIC,
     VARIANCE_ROUNDING,
 )
-from ceopt.solvers.checks import Matrix
+from ceopt.solvers.checks import Floats, Matrix
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = [
-    "Moments",
-    "add_ball",
-    "add_coupling",
-    "add_price",
-    "gelbrich_distance",
-    "require_covariance",
-    "require_mean",
-    "require_moments",
-    "require_plan",
-    "require_point",
-]
 
 # ==== Uncertain parameters: a plan, and the mean and covariance of the parameters, for every program over them ========
 

@@ -8,38 +8,17 @@ from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.formulations.digits import digits
-from ceopt.solvers.checks import Matrix
+from ceopt.solvers.checks import Floats, Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest, describe
 
-__all__ = [
-    "ORDERS",
-    "Cost",
-    "Distance",
-    "Floats",
-    "Region",
-    "add_point",
-    "affine_differences",
-    "bordered",
-    "described",
-    "limits_of",
-    "require_bounds",
-    "require_columns",
-    "require_distance",
-    "require_region",
-    "sum_of",
-    "symmetric",
-]
-
 # ==== What every program is written with: sums of variables, and symmetric matrices of them ===========================
-
-Floats = NDArray[np.float64]
 
 
 def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:

@@ -8,20 +8,10 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.parts import Floats, described, sum_of
-from ceopt.solvers.checks import Matrix, Real, Whole
+from ceopt.formulations.programs.parts import described, sum_of
+from ceopt.solvers.checks import Floats, Matrix, Real, Whole
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError
-
-__all__ = [
-    "cheapest_subset",
-    "largest_subset",
-    "least_distance_bound",
-    "max_min_subset",
-    "max_sum_compact",
-    "max_sum_subset",
-    "pairs_of",
-]
 
 # ==== Pairs of a pool of points: their distances, and those that are too close ========================================
 

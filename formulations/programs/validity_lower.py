@@ -18,14 +18,6 @@ from ceopt.formulations.programs.parts import bordered, described, sum_of, symme
 from ceopt.formulations.programs.validity_parts import add_mixture_moments, events_of, require_bound_arguments
 from ceopt.solvers.cones import rotated_soc
 
-__all__ = [
-    "validity_lower",
-    "validity_lower_arrow",
-    "validity_lower_coupled",
-    "validity_lower_dual",
-    "validity_lower_nonlinear",
-]
-
 # ==== The lower validity bound of a whole plan: the arrow form, one block for all counterfactuals =====================
 
 

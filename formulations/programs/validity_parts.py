@@ -24,10 +24,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import Moments, add_ball, require_moments, require_plan
-from ceopt.formulations.programs.parts import Floats, bordered, sum_of, symmetric
-from ceopt.solvers.checks import LENGTH
-
-__all__ = ["add_mixture_moments", "events_of", "least_of_score", "require_bound_arguments"]
+from ceopt.formulations.programs.parts import bordered, sum_of, symmetric
+from ceopt.solvers.checks import LENGTH, Floats
 
 # ==== The events of a validity bound, each a half-space, in coordinates in which the moments have an interior =========
 

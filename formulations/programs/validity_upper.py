@@ -18,8 +18,6 @@ from ceopt.formulations.programs.validity_parts import add_mixture_moments, even
 from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import rotated_soc, soc
 
-__all__ = ["validity_upper", "validity_upper_coupled", "validity_upper_moment", "validity_upper_scalar"]
-
 # ==== The upper validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default ============
 
 

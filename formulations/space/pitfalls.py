@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.tolerances import CORRELATED, SUM_ROUNDING
-from ceopt.solvers.checks import plain
+from ceopt.solvers.checks import Floats, plain
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -116,7 +116,6 @@ def _has(words: Collection[str], known: AbstractSet[str]) -> bool:
 
 # ==== Columns that say something together =============================================================================
 
-Floats = NDArray[np.float64]
 
 #: Rows in which a relation is looked for, before it is held against all of them; fewer than the least prove nothing.
 _SOME: Final = 2_000

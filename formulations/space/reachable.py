@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS, STEP_ROUNDINGS
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-Floats = NDArray[np.float64]
 
 #: More decimals than these are taken for what a calculation has left, not for what somebody wrote down.
 _MOST_PLACES: Final = 9

@@ -32,8 +32,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import check_held, held_of
 from ceopt.solvers.problem import ProblemClass, Vector
 
-__all__ = ["CompiledModel", "compile_model"]
-
 #: What the time limit ends here.
 _STAGE = "lowering the program to arrays"
 

@@ -15,8 +15,6 @@ import pyomo.environ as pyo
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["ROW_MARKS", "FileNames", "label_components"]
-
 # ==== Names for files: readable, legal in LP and MPS, unique, and the same on every run ===============================
 
 #: Pyomo's writers put 5 characters around the name of a row. Gurobi takes names of 254 in LP files, and drops a row of

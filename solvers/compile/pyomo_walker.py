@@ -19,8 +19,6 @@ from ceopt.solvers.cones import Cone, ConeMargin
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.tolerances import CONSTANT_MISS
 
-__all__ = ["ConeEntries", "Recorder", "Row", "Walker", "refuse_foreign_components"]
-
 _NUMBERS = frozenset({int, float})
 _UNKNOWN_NODE = (KeyError, DeveloperError)  # what Pyomo's visitors raise for a node that they have no entry for
 _KNOWN = {pyo.Block, pyo.Constraint, pyo.Objective, pyo.Var, pyo.Param, pyo.Expression, pyo.Set, pyo.RangeSet}

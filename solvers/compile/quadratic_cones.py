@@ -31,8 +31,6 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.tolerances import CONSTANT_CONE_MISS
 
-__all__ = ["cones_as_quadratics", "cones_of_rows", "without_quadratics"]
-
 # ==== Second-order cones as quadratic rows over single columns, for solvers that know a cone by that shape ============
 
 

@@ -31,18 +31,6 @@ from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import RANK_ROUNDING, SEMIDEFINITE_ROUNDING, SQUARE_ROUNDING
 
-__all__ = [
-    "Auxiliary",
-    "ConeRows",
-    "QuadraticRow",
-    "cone_of",
-    "distance",
-    "factor",
-    "is_convex",
-    "lower_triangle",
-    "resized",
-]
-
 # ==== Rows that are not linear, and columns without a Var: what a compiled model holds beside its matrix ==============
 
 

@@ -15,8 +15,6 @@ from ceopt.solvers.problem import Vector
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["greatest_by_row", "greatest_cost", "refuse_huge", "rows_of_entries", "size_of_terms"]
-
 #: HiGHS and Gurobi refuse coefficients from here on, and SCIP calls them huge.
 GREATEST_COEFFICIENT = 1e15
 

@@ -32,8 +32,6 @@ from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.problem import Certificate, Vector
 from ceopt.solvers.tolerances import FEASIBLE_RESIDUAL, LEAST_CONIC_GAP, RAY_MISS, RAY_NOISE
 
-__all__ = ["Proof", "is_dual_ray", "is_primal_ray", "prove", "scalings"]
-
 # ==== The certificate of a primal and a dual point of a conic program, recomputed from its numbers alone ==============
 
 _COSTLESS = (

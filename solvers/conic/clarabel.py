@@ -23,8 +23,6 @@ from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun, split_words
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
-__all__ = ["ClarabelSession"]
-
 STOP: dict[str, Stop] = {
     "Unsolved": Stop.ERROR,
     "Solved": Stop.OPTIMAL,

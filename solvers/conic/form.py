@@ -39,8 +39,6 @@ from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import CONSTANT_MISS
 
-__all__ = ["ConicForm", "Lowering", "conic_form"]
-
 # ==== Linear rows, bounds and cones of a compiled model below one another, as the conic form has them =================
 
 ORDER = (None, Cone.SECOND_ORDER, Cone.SEMIDEFINITE, Cone.EXPONENTIAL)

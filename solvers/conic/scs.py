@@ -19,8 +19,6 @@ from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
-__all__ = ["ScsSession"]
-
 STOP: dict[int, tuple[str, Stop]] = {
     -7: ("infeasible, inaccurately", Stop.INFEASIBLE),
     -6: ("unbounded, inaccurately", Stop.UNBOUNDED),

@@ -18,9 +18,6 @@ from ceopt.solvers.problem import Stop, Vector
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.trust import PROVED_EMPTY
 
-__all__ = ["AbstractConicSession", "Answer"]
-
-
 _STOPPED = frozenset({Stop.TIME_LIMIT, Stop.INTERRUPTED})
 _PROVED = frozenset({Stop.OPTIMAL, *PROVED_EMPTY})
 _SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown

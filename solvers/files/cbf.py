@@ -38,8 +38,6 @@ from ceopt.solvers.problem import Vector
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["cbf_text", "model_of_cbf"]
-
 # ==== A program in arrays as a file in the Conic Benchmark Format =====================================================
 
 SIGNATURE = "# Written by ceopt, with names in comments"

@@ -34,8 +34,6 @@ from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.files.model_builder import add_column, add_cone, add_objective, add_row, affine, costs
 from ceopt.solvers.mosek import layout, name_of, require_library
 
-__all__ = ["QuadraticRows", "model_of_ptf", "refuse_misread", "refuse_odd_numbers", "take_quadratic_rows"]
-
 # ==== Coefficients of an LP, MPS or PTF file that are not finite, refused by line =====================================
 
 #: Files without any of these hold no such number: the word, a large exponent, or very many digits.

@@ -12,8 +12,6 @@ from pyomo.core.expr import LinearExpression
 from ceopt.solvers import cones
 from ceopt.solvers.cones import Cone, side_of, triangle
 
-__all__ = ["add", "add_column", "add_cone", "add_objective", "add_row", "affine", "costs"]
-
 _INFINITE = 1e20
 
 

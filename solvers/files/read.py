@@ -37,8 +37,6 @@ from ceopt.solvers.highs import silent_highs
 from ceopt.solvers.tolerances import LOADED_WHOLE
 from ceopt.solvers.whole_files import file_path
 
-__all__ = ["load", "read"]
-
 # ==== A solution that was found elsewhere, by the names of a written file, as values of the model's Vars ==============
 
 

@@ -39,8 +39,6 @@ from ceopt.solvers.files.model_builder import add
 from ceopt.solvers.manifest import check_held, described_block, feature_of, manifest_of
 from ceopt.solvers.whole_files import file_path, named_failures, require_place, write_files
 
-__all__ = ["CONSTANT", "column_names", "write"]
-
 # ==== Second-order cones as quadratic rows, for files that know no cones: an exact restatement ========================
 
 _HEADS = {Cone.SECOND_ORDER: 1, Cone.ROTATED: 2}

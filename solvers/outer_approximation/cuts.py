@@ -43,8 +43,6 @@ from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import BLOCK_NOISE, CUT_DEPTH, FLATTEST_TANGENT, SMALLEST_ENTRY
 
-__all__ = ["Blocks", "Cuts", "Master"]
-
 # ==== Second-order cones and convex quadratics of a program as sums of squares under a product ========================
 
 Mask = NDArray[np.bool_]

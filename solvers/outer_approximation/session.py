@@ -45,8 +45,6 @@ from ceopt.solvers.tolerances import (
     USELESS_RAY,
 )
 
-__all__ = ["TangentSession"]
-
 # ==== A linear program inside HiGHS that grows by rows and is solved again from its last basis ========================
 
 _WORDS = {

@@ -34,8 +34,6 @@ from ceopt.solvers.pool.ranking import (
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.trust import contradicts
 
-__all__ = ["ApartVariables", "Distinct", "Pool", "Support", "pool_of", "ranking_of", "rule_of"]
-
 # ==== Distinct solutions of a pool: how they must differ, in the caller's words =======================================
 
 _WHO = "A pool"

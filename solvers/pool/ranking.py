@@ -21,21 +21,6 @@ from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, StopSwitch
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION, WHOLE_BOUND
 
-__all__ = [
-    "AbstractExclusion",
-    "AbstractRanking",
-    "Distances",
-    "InTurn",
-    "Incumbents",
-    "NBest",
-    "NoGoods",
-    "Runner",
-    "free_integers",
-    "integers",
-    "met_points",
-    "no_goods",
-]
-
 # ==== One solver before one deadline: a program, and others that are derived from it ==================================
 
 

@@ -28,8 +28,6 @@ from ceopt.solvers.checks import OrNone, Real, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest, describe
 
-__all__ = ["Columns", "require_on_model", "space_of"]
-
 # ==== A row of the caller's own variables: columns tied to Vars and expressions that stand elsewhere in the model =====
 
 _MANIFEST = Manifest(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.predictors.predictor import Predictor
 
-__all__ = ["AbstractCombined", "EmbeddedSum", "EmbeddedVotes"]
-
 _SUM = Manifest(
     title="sum of models",
     formula="score_k = (b_k + sum_i sum_j W_ikj * score_ij) / D",

@@ -41,18 +41,8 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.encoding import Column
-
-__all__ = [
-    "AbstractEmbedded",
-    "EmbeddedAffine",
-    "EmbeddingError",
-    "Inputs",
-    "InputsWithin",
-    "box_extremes",
-    "embedding_error",
-]
+    from ceopt.solvers.checks import Floats
 
 # ==== An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates ======================
 

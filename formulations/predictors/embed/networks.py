@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.representation import Floats
-
-__all__ = ["BigMNetwork", "ExtendedNetwork", "NetworkBounds", "PartitionNetwork"]
+    from ceopt.solvers.checks import Floats
 
 # ==== Bounds of what the neurons of a network receive, over all that one person may become ============================
 

@@ -17,22 +17,9 @@ from ceopt.solvers.deadline import checkpoint
 if TYPE_CHECKING:
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.predictors.trees import Tree
     from ceopt.formulations.space.encoding import Column
-
-__all__ = [
-    "Box",
-    "Cut",
-    "Leaf",
-    "LevelCut",
-    "NumberCut",
-    "NumberSplit",
-    "PrunedTree",
-    "cuts_in_reach",
-    "prune",
-    "route",
-]
+    from ceopt.solvers.checks import Floats
 
 #: What the time limit ends here: once per model, and once per person.
 _ROUTING = "finding where the trees split"

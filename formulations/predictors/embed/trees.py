@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.representation import Floats
-
-__all__ = ["AbstractForest", "LeafTrees", "MisicTrees", "OrderedTrees"]
+    from ceopt.solvers.checks import Floats
 
 # ==== Base of the three tree formulations: leaf variables, one leaf per tree, and scores linear in the leaves =========
 

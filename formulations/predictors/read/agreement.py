@@ -37,16 +37,14 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse
 from ceopt.formulations.predictors.read.pipeline import split
-from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, Floats
+from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
-from ceopt.solvers.checks import plain
+from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
-
-__all__ = ["DISTRIBUTIONS", "require_agreement", "require_prediction", "trials"]
 
 #: Rows of the data that are asked about.
 _ROWS: Final = 48

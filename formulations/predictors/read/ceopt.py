@@ -6,8 +6,6 @@ from typing import Any
 
 from ceopt.formulations.predictors.read.onnx import open_model as open_onnx
 
-__all__ = ["open_model"]
-
 
 def open_model(model: Any) -> Any:
     """Return what predicts for a model that can be written as an ONNX file; any other as it is."""

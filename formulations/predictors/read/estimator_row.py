@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.space import FeatureSpace
-
-__all__ = ["column_names", "row_seen"]
+    from ceopt.solvers.checks import Floats
 
 
 def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:

@@ -45,12 +45,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.read.model_input import class_labels, dense, refuse
-from ceopt.formulations.predictors.representation import Floats, Probability
+from ceopt.formulations.predictors.representation import Probability
 from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import last_true
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnreadableFileError, UnsupportedModelError
-
-__all__ = ["MODELS", "BoosterClassifier", "BoosterRegressor", "open_model", "own_scores", "own_steps", "read_estimator"]
 
 # ==== LightGBM's text of a model, which ``model_to_string`` and ``save_model`` write, as trees ========================
 

@@ -54,8 +54,6 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["TRANSFORMERS", "encode", "split"]
-
 # ==== Steps of scikit-learn in front of an estimator: encoders, scalers, and what keeps, drops or reorders columns ====
 
 _SELECTORS: Final = (

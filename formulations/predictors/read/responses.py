@@ -20,11 +20,10 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.read.sklearn.members import Composite, Member, composite
-from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Floats, Head, Probability, with_head
+from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Head, Probability, with_head
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
-
-__all__ = ["Response", "decision_unit", "response"]
+from ceopt.solvers.checks import Floats
 
 Values: TypeAlias = Callable[[Floats], Floats]
 

@@ -11,8 +11,6 @@ import pandas as pd
 
 import ceopt.formulations.predictors.read as readers
 
-__all__ = ["markdown", "supported"]
-
 #: How each kind of model is embedded, in the words of docs/reference/models.md.
 _EMBEDDED: Final[Mapping[str, str]] = {
     "linear": "one row per rival class",

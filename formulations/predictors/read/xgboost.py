@@ -56,25 +56,15 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OrdinalEncoder
 
 from ceopt.formulations.predictors.read.model_input import refuse
-from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine, Floats
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
 from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import Column, Encoding, last_true
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import CeoptError, MissingLibraryError, UnreadableFileError
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
-
-__all__ = [
-    "MODELS",
-    "drop_weights",
-    "open_model",
-    "own_scores",
-    "read_composite",
-    "read_estimator",
-    "sigmoid",
-    "trees_of",
-]
 
 # ==== Columns as XGBoost sees them: codes of its own for categories, and numbers that stand for a missing value =======
 

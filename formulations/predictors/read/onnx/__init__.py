@@ -62,7 +62,6 @@ from ceopt.formulations.predictors.read.onnx.validate import (
 from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
     Affine,
-    Floats,
     Head,
     Probability,
     ReluNetwork,
@@ -70,6 +69,7 @@ from ceopt.formulations.predictors.representation import (
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding, last_true
+from ceopt.solvers.checks import Floats
 
 __all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]
 

@@ -26,8 +26,6 @@ from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import Step
 from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["COLUMNWISE", "DTYPES", "Graph", "OnnxColumns", "attributes", "check_columnwise", "steps_of", "title"]
-
 # ==== An ONNX graph as the reader walks it: who makes a tensor, what is constant, and how to run a part of it =========
 
 #: NumPy's name of each type that a table's tensor may have.

@@ -47,10 +47,9 @@ from ceopt.formulations.predictors.read.onnx.validate import (
     PASSING,
     ValidatedModel,
 )
-from ceopt.formulations.predictors.representation import Decision, Floats
+from ceopt.formulations.predictors.representation import Decision
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
-
-__all__ = ["Ensemble", "read_ensemble", "read_layers", "read_linear"]
+from ceopt.solvers.checks import Floats
 
 # ==== Networks and linear operators of ONNX as layers ``h <- W h + b`` ================================================
 

@@ -23,20 +23,6 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedModelError
 
-__all__ = [
-    "ARITHMETIC",
-    "CLASSIFIERS",
-    "MADE",
-    "MATRICES",
-    "MODEL_OPERATORS",
-    "MOST_COLUMNS",
-    "OPERATORS",
-    "PASSING",
-    "TREES",
-    "ValidatedModel",
-    "open_source",
-]
-
 #: A protobuf of empty messages grows some fifty times when it is parsed: this much stays within a machine.
 MOST_BYTES: Final = 128 << 20
 MOST_NODES: Final = 5000

@@ -63,13 +63,13 @@ from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
     Affine,
     Decision,
-    Floats,
     Head,
     Probability,
     ReluNetwork,
     with_head,
 )
 from ceopt.formulations.space.encoding import last_true
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind

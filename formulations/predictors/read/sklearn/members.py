@@ -18,28 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.read.model_input import Trace, class_labels, refuse
-from ceopt.formulations.predictors.representation import AbstractRepresentation, Floats, Probability, of_one
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Probability, of_one
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
-
-__all__ = [
-    "ColumnSubset",
-    "Composite",
-    "Member",
-    "average",
-    "composite",
-    "count",
-    "is_one_tree",
-    "labels_of",
-    "leaf_scores",
-    "one_ensemble",
-    "relabelled",
-    "titled",
-]
 
 Composite: TypeAlias = tuple[AbstractRepresentation, Encoding]
 """What a model of models is read as, and what that sees of the raw columns."""

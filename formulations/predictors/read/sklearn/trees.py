@@ -70,14 +70,13 @@ from ceopt.formulations.predictors.read.sklearn.members import (
     one_ensemble,
     titled,
 )
-from ceopt.formulations.predictors.representation import Decision, Floats
+from ceopt.formulations.predictors.representation import Decision
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
+from ceopt.solvers.checks import Floats
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
-
-__all__ = ["BOOSTING", "ENSEMBLES", "TREES", "adds_in_order", "own_steps"]
 
 # ==== Trees of scikit-learn: single trees and forests, boosted trees, and the order in which a forest adds its trees ==
 
