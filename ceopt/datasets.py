@@ -24,7 +24,7 @@ from ceopt.solvers.errors import UnknownNameError, UnreadableFileError, printabl
 
 __all__ = ["Bunch", "StructuralEquation", "load", "loans"]
 
-# ==== A data set: features, labels, the space of its columns and what is known of its origin ==========================
+# ==== A data set ======================================================================================================
 
 
 @final
@@ -107,7 +107,7 @@ class Bunch:
         return printable(f"<{self.name}: {n} rows, {d} features, {favoured} in {share:.1%}>")
 
 
-# ==== Real data sets, read from a folder of the user's: none is shipped, as not every licence would allow it ==========
+# ==== Real data sets, read from a folder of the user's ================================================================
 
 
 class Source(NamedTuple):
@@ -313,7 +313,7 @@ def _description(source: Source, entry: dict[str, Any]) -> str:
     return " ".join([f"{source.title}, from {source.holder}. Label {entry['label']}.", *notes])
 
 
-# ==== A loan book with everything known: the causal model, the rule of the decision, what may move ====================
+# ==== A loan book drawn from a known causal model =====================================================================
 
 _EDUCATION = ("primary", "secondary", "bachelor", "master")
 _EMPLOYMENT = {"permanent": 0.4, "public": 0.6, "self-employed": -0.2, "temporary": -0.5}  # points in the score

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Levels
     from ceopt.settings import Settings
 
-# ==== The ingredients of a fit, and the check that they still hold when people are asked about ========================
+# ==== What a fit was made from, and whether it still holds ============================================================
 
 _WHO: Final = "Recourse.explain"
 #: Rows of the data whose scores stand for a model that cannot be pickled.
@@ -257,7 +257,7 @@ def changed(word: str, why: str = "") -> InvalidValueError:
     )
 
 
-# ==== The ingredients of a fit for a black box, and the check that they still hold when people are asked about ========
+# ==== The same for a black box ========================================================================================
 
 #: Rows by whose answers a function is known.
 _BLACK_BOX_ROWS: Final = 50
@@ -393,7 +393,7 @@ def _check_labels(y: Any, n: int, rules: Sequence[AbstractRule]) -> None:
             )  # fmt: skip
 
 
-# ==== Seconds that the rows of a call share ===========================================================================
+# ==== Seconds shared by the rows of a call ============================================================================
 
 #: So many times the median of the rows that have ended a row may take, though an equal part were less.
 _MEDIANS: Final = 4.0
@@ -456,7 +456,7 @@ class SharedTime:
         bisect.insort(self._ended, seconds)
 
 
-# ==== Many people, one after the other or side by side: nobody's failure, and no Ctrl-C, loses another's answer =======
+# ==== Many people, one after the other or side by side: no failure loses another's answer =============================
 
 OUT_OF_MEMORY: Final = said(
     "Memory ran out before an answer was found. Use a smaller model, fewer rows of data in hulls and fewer n_jobs, or "
@@ -656,7 +656,7 @@ def resumed(
     return [result if finished else None for result, finished in pairs]
 
 
-# ==== Why people have no way out ======================================================================================
+# ==== Conflicts of people without an answer ===========================================================================
 
 #: Seconds, and share of all rows' limits, that the conflicts of a cohort take unless told: the lesser of both.
 _WHY_S, _WHY_SHARE = 10.0, 0.05

@@ -1,4 +1,4 @@
-"""Recourse for a population: fit once, then ask about many people; one person's bad row stops nobody else."""
+"""The doors: ``explain`` for one person, ``Recourse`` for many, fitted once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
-# ==== One line for one person: the least change after which the model decides otherwise ===============================
+# ==== One person ======================================================================================================
 
 
 def explain(
@@ -231,7 +231,7 @@ def explain(
     return found
 
 
-# ==== Recourse for a population: fit once, then ask about many people; one person's bad row stops nobody else =========
+# ==== Many people: one person's bad row stops nobody else =============================================================
 
 
 class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped

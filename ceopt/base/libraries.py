@@ -1,4 +1,4 @@
-"""Libraries that only an extra brings: whether they are there."""
+"""Optional libraries and their extras, and the versions that decide an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from ceopt.solvers.errors import MissingLibraryError
 
-# ==== Libraries that only an extra brings: whether they are there =====================================================
+# ==== Libraries that an extra brings ==================================================================================
 
 #: Library -> the extra that brings it.
 _EXTRAS: Final[Mapping[str, str]] = {"jinja2": "report", "matplotlib": "plot"}
@@ -32,7 +32,7 @@ def require_library(who: str, library: str) -> None:
         raise MissingLibraryError(who, library, "it is not installed", then) from error
 
 
-# ==== The versions that decide an answer: of Python and of the libraries that take part ===============================
+# ==== Versions that decide an answer: of Python and of the libraries that take part ===================================
 
 
 @functools.cache

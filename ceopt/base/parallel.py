@@ -29,7 +29,7 @@ from tqdm import tqdm
 from ceopt.solvers.checks import is_whole
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
-# ==== Processes that work for another one: they end with it, and leave nothing behind when they are killed ============
+# ==== Workers end with their parent ===================================================================================
 
 #: Seconds between two looks at whose child a process is.
 _LOOK_S: Final = 0.5
@@ -112,7 +112,7 @@ def quiet_trackers() -> None:
         sys.warnoptions.remove(_OF_TRACKERS)
 
 
-# ==== Many tasks side by side through joblib ==========================================================================
+# ==== Many tasks side by side =========================================================================================
 
 #: So many tasks, each alone in a process, may end theirs one after the other until the rest is given up.
 _MOST_IN_A_ROW = 5
@@ -292,7 +292,7 @@ def _unsendable(who: str, error: Exception) -> InvalidTypeError:
     )
 
 
-# ==== An estimator trained again on random parts of its data, side by side ============================================
+# ==== An estimator trained again on random parts of its data ==========================================================
 
 
 def labels_of(who: str, y: ArrayLike) -> NDArray[Any]:
@@ -409,7 +409,7 @@ def _asked(  # noqa: PLR0917 - joblib calls it with all of them, in this order
     return result_of(model), has_converged
 
 
-# ==== Small matrices, one thread ======================================================================================
+# ==== Threads of small matrices =======================================================================================
 
 P = ParamSpec("P")
 R = TypeVar("R")

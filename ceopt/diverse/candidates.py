@@ -26,7 +26,7 @@ from ceopt.tolerances import LIMIT_ROUNDING, TREE_DISTANCE_ROUNDING
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
 
-# ==== Filters of the nearest candidates: close enough to the row, and diverse among themselves ========================
+# ==== Filters: close enough to the row, and diverse ===================================================================
 
 
 def within(alpha: float, nearest: float) -> float:
@@ -99,7 +99,7 @@ def greedy(
     return kept
 
 
-# ==== Rows in order of their distance from a point, as many as are asked for ==========================================
+# ==== Neighbours in order of distance =================================================================================
 
 Places = NDArray[np.intp]
 
@@ -178,7 +178,7 @@ class Neighbours:
             yield left[block], distances[left[block]]
 
 
-# ==== The nearest rows of the data that the model favours, as one person could become them ============================
+# ==== Candidates: the nearest favourable rows, put where the person may go ============================================
 
 #: Rows that are looked at first, at least, and per candidate that is wanted; then twice as many, and so on.
 _FIRST, _PER_CANDIDATE = 512, 4
@@ -409,7 +409,7 @@ def _names_of(keeper: Keeper, point: Floats) -> list[str]:
     return own or ["the space"] * bool(keeper.broken(point))
 
 
-# ==== The rows that explanations are taken from, checked once =========================================================
+# ==== Training rows ===================================================================================================
 
 _WHO: Final = "DiverseRobustExplainer"
 

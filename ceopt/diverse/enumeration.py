@@ -1,11 +1,8 @@
 r"""Every cell within a budget that can meet the target, by branch and bound, and its answer if the user's model agrees.
 
-:class:`Walk` hands out the cells and proves that no other holds an answer; :class:`Enumeration` asks the user's own
-model and every rule about each cell's point.
-
-Cells whose nearest point breaks a rule: the cheapest point that keeps it, or the proof that there is none.
-
-The score is constant on a cell, so what is left is a program of the rules alone,
+:class:`Walk` yields the cells and proves that no other holds an answer; :class:`Enumeration` asks the user's own model
+and every rule about each cell's point. Where a cell's nearest point breaks a rule, a program of the rules settles it,
+as the score is constant on a cell:
 
 .. math:: \min_x\ \text{cost}(x, x^0) \quad\text{s.t.}\quad x \in \text{cell}, \quad \text{rules},
 
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.search.prepare import Prepared
 
-# ==== Cells whose nearest point breaks a rule: the cheapest point that keeps it, or the proof that there is none ======
+# ==== Cells whose nearest point breaks a rule =========================================================================
 
 Cells = NDArray[np.intp]
 
@@ -167,7 +164,7 @@ def _halves(group: Cells) -> list[Cells]:
     return [group[cells < middle], group[cells >= middle]]
 
 
-# ==== Every cell within a budget that can meet the target =============================================================
+# ==== The walk over the cells =========================================================================================
 
 
 #: Bytes of boxes that are opened at once: what a core's cache holds some times over.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.solvers.checks import Floats
 
-# ==== One person's query: candidates, filters, minimisation, check; and what is said of the outcome ===================
+# ==== One person's query ==============================================================================================
 
 _SOLVER: Final = "none (rows of the data, nearest first, and bisection)"
 #: How many of the labels that are predicted are listed when none of them is wanted.
@@ -346,7 +346,7 @@ def _first(points: Floats) -> NDArray[np.intp]:
     return np.sort(np.unique(points + 0.0, axis=0, return_index=True)[1])  # -0.0 is 0.0
 
 
-# ==== The parameters of the explainer, checked; and which of them the fitted rows depend on ===========================
+# ==== Parameters, checked =============================================================================================
 
 _WHO: Final = "DiverseRobustExplainer"
 
@@ -474,7 +474,7 @@ def whole_or_none(word: str, value: Any) -> int | None:
     return limit
 
 
-# ==== Several ways out that stay nearly the same when the row moves a little: robustness through diversity ============
+# ==== The explainer ===================================================================================================
 
 
 class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped

@@ -18,7 +18,7 @@ Each part is at least the truth, and equal to it, but for rounding, once nothing
 most of the labels for which it may decide. Under a cost that is no sum the greatest price counts, not the total. Where
 a rule limits the number of changes, a leaf must be within reach of the changes that are left as well.
 
-A target as sums over a model's parts that must reach a number: one of several lists of demands must be met.
+Demands state a target as sums over a model's parts that must reach a number; one of several lists must be met,
 
 .. math::
     \bigvee_a \bigwedge_{r \in a} \Bigl( b_r + \sum_t g_{rt}(\mathrm{leaf}_t(x)) + \sum_p w_{rp} \cdot \phi_p(x)
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.search.prepare import Prepared
 
-# ==== The cells that one person may come to, column by column, each with its cheapest value and what that costs =======
+# ==== Cells in reach, column by column, each with its cheapest value and price ========================================
 
 #: Whole numbers of one column beyond which its values are not listed.
 _MOST_VALUES = 50_000
@@ -252,7 +252,7 @@ def _members(part: Interval) -> Floats | None:
     return part.grid.many(np.arange(first, last + 1, dtype=np.float64))
 
 
-# ==== A target as sums over a model's parts that must reach a number: one of several lists of demands must be met =====
+# ==== Demands: a target as sums over a model's parts ==================================================================
 
 #: What each leaf adds: its values (leaves, K) -> (leaves,).
 Gains: TypeAlias = Callable[[Floats], Floats]
@@ -381,7 +381,7 @@ def _decided(member: Predictor) -> tuple[Alternatives, ...]:
     return tuple(demands_of(member, Labels((k,), labels), 0.0) for k in range(len(labels)))
 
 
-# ==== Bounds on a score once some columns have taken their cells: they close whole boxes of cells =====================
+# ==== Bounds on a score over boxes of cells ===========================================================================
 
 Bits: TypeAlias = NDArray[np.uint8]
 

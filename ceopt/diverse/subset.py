@@ -27,7 +27,7 @@ from ceopt.solvers.run import solve
 from ceopt.status import Status
 from ceopt.tolerances import LEAST_SWAP_GAIN, LIMIT_ROUNDING, SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
 
-# ==== The best subset of a pool: greedy choice and swaps find a good one, programs a better one or the proof of it ====
+# ==== The best subset: greedy choice and swaps, then programs for a better one or the proof ===========================
 
 #: Sets of the same size, a row each, shape (m, j).
 Subsets = NDArray[np.intp]
@@ -290,7 +290,7 @@ def _begin(model: Any, chosen: list[int]) -> None:
         model.y[p].value = float(p in chosen)
 
 
-# ==== A pool of points as numbers: an array, a frame or the answers for one person, and how far any two are apart =====
+# ==== A pool of points as numbers =====================================================================================
 
 _NO_SCALES = Refusal("a scale by column", "Give for example {'income': 1000}.", "{name} is {type}", InvalidTypeError)
 _NO_SCALE = Refusal("a scale above 0", "Change it.")
@@ -457,7 +457,7 @@ def _coordinates(column: pd.Series[Any], values: list[Any], norm: Norm) -> Float
     return np.asarray(_CORNER[norm] * (codes[:, None] == np.arange(len(found))))
 
 
-# ==== A few points of a pool that are far from each other, exactly: one call for five objectives ======================
+# ==== select: one call for five objectives ============================================================================
 
 Objective = Literal["max_sum", "max_min", "cheapest", "largest", "determinant"]
 

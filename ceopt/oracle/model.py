@@ -1,4 +1,4 @@
-"""The check of an answer: what the user's own model says of it, and which rules it breaks, in plain numbers.
+"""The user's own model or function, asked about raw rows; and the rules of a point in plain numbers.
 
 Written apart from the programs, which state the same model and rules their own way, so that either finds the other's
 mistakes. The model is asked about raw frames, the only thing that verification trusts.
@@ -54,7 +54,7 @@ from ceopt.solvers.errors import (
     printable,
 )
 
-# ==== The rows of data that belong to the target: those whose label does, or else those that the model puts there =====
+# ==== Favourable rows of the data: by their labels, or else by the model ==============================================
 
 
 @final
@@ -123,7 +123,7 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
     return found
 
 
-# ==== The user's own trees, each asked alone: what a limit on their disagreement is checked by ========================
+# ==== The model's single trees, which a limit on their disagreement counts ============================================
 
 _TREES: Final = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
 _FORESTS: Final = (
@@ -197,7 +197,7 @@ class TreeOracle:
         return said if labels is None else [labels[one.astype(np.intp)] for one in said]
 
 
-# ==== The check of an answer: what the user's own model says of it, and which rules it breaks, in plain numbers =======
+# ==== The check of an answer: the model's prediction, and the broken rules ============================================
 
 
 class Check(NamedTuple):
@@ -461,7 +461,7 @@ def is_off_steps(step: float, start: float, value: float) -> bool:
     return off > STEP_ROUNDINGS * max(abs(value), abs(start))
 
 
-# ==== Predictions of a model for rows of any origin, and whether they are what was asked for ==========================
+# ==== Predictions for tables of any origin, for metrics ===============================================================
 
 _RANGES: Final = (AtLeast, AtMost, Between)
 
@@ -626,7 +626,7 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
     return one_of(labels, target if isinstance(target, set | frozenset | list) else [target])
 
 
-# ==== Functions of rows in the place of a model: of them nothing is known but what they say ===========================
+# ==== Functions of rows in the place of a model, known by their predictions only ======================================
 
 _WHO: Final = "The model"
 _SETS: Final = (set, frozenset, list)

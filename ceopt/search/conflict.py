@@ -1,8 +1,6 @@
-"""The rules in conflict: a smallest set of the user's rules that leaves no answer, and what would make room for one.
+"""The rules in conflict: an irreducible infeasible set of the user's rules, and the least relaxation of each.
 
-Why there is no answer: the rules in conflict, and the least by which they would have to give way.
-
-That there is none, "infeasible", is proved before: by the solver and `ceopt/search/solve_check_repair.py`.
+Infeasibility is proved before: by the solver and `ceopt/search/solve_check_repair.py`.
 """
 
 from __future__ import annotations

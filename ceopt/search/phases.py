@@ -1,13 +1,12 @@
-"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look.
+"""Phases of a search after its program: fewer columns, ties at the decision, wider rules and conflicts.
 
-And what is proved where the model's own score is a staircase, as that of a column may be that hardly varies beside its
-size.
+Of answers that cost the same, one that changes a part of another's columns comes first. By "distinct" an answer bars
+all that change its columns and more, so which of two answers of one cost comes first decides what may follow, and a solver
+gives either. With the fewer columns first both may come, and the ranks are the same for every solver and formulation.
 
-Of answers that cost the same, one that changes a part of another's columns: it comes first.
-
-By "distinct" an answer keeps all out that change its columns and more. So which of two answers of one cost comes first
-decides what may follow, and a solver gives either. With the fewer columns first both may come, and the ranks are the
-same whatever solver and formulation found them.
+Ties are answers that a default margin leaves out; they are looked for where they may be cheaper. Where the model's own
+score is a staircase, as over a column that hardly varies beside its size, what is claimed is what holds for all points
+that the model may accept.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import SolvedProgram
     from ceopt.search.state import Question, State
 
-# ==== Of answers that cost the same, one that changes a part of another's columns: it comes first =====================
+# ==== Fewer columns at the same cost ==================================================================================
 
 
 def with_fewer_columns(state: State) -> State:
@@ -139,7 +138,7 @@ def _of_these_alone(reach: Reach, names: Collection[str], factual: Mapping[str, 
     return narrow
 
 
-# ==== Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look ==========
+# ==== Ties at the decision, and steps of the model's own arithmetic ===================================================
 
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 _SMALLER: Final = (1 / 256, 1 / 16)
@@ -578,7 +577,7 @@ def _unsettled(state: State, finding: Finding) -> Finding:
     return Finding(status, bound=finding.bound, reason=reason)
 
 
-# ==== Where nothing is found as proved: the same question under wider rules, and the rules in conflict ================
+# ==== No answer: the same question under wider rules, and the rules in conflict =======================================
 
 #: What is said of a proof whose causes nobody asked for.
 ASK_WHY: Final = said("With why=True the rules in conflict are looked for.", "hint_why")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.settings import CheckedSettings, Settings
 
-# ==== Points that the user gives to be tried first ====================================================================
+# ==== Given starts ====================================================================================================
 
 _WHO: Final = "explain"
 
@@ -102,7 +102,7 @@ def put_in_reach(
     return np.unique(mended_points(rules, space, factual, legal), axis=0)
 
 
-# ==== A query without its person: the model as read, the user's own, checked settings, favourable data, given starts ==
+# ==== The prepared query ==============================================================================================
 
 #: What to write where a model cannot be stated as a program.
 AS_BLACK_BOX: Final = (

@@ -110,7 +110,7 @@ def are_same(a: Point, b: Point) -> bool:
     )
 
 
-# ==== A search: from one person's row to verified answers, as a loop over a state =====================================
+# ==== The search ======================================================================================================
 
 
 def search(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-# ==== What one program is asked for, of whom, and what came of it: the values that the steps of a search pass on ======
+# ==== Requests, people and what solving came to =======================================================================
 
 Point: TypeAlias = Mapping[str, float]
 #: A point in hand and its cost.
@@ -147,7 +147,7 @@ class SolvedProgram:
         return replace(self, outcome=replace(self.outcome, **changes))
 
 
-# ==== One person's program: built, compiled, solved, and its point read back as integer decisions =====================
+# ==== The program solver, and reasons to solve once more ==============================================================
 
 #: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
 _SPARE: Final = 3

@@ -1,9 +1,7 @@
-"""Good answers before any program is solved.
+"""Starts: cheap points that the model favours, found before any program is solved.
 
-A heuristic for starts: cheap points that the model favours, found before any program is solved.
-
-A start gives the solver a first answer and the program a bound on how far a better one can be. Nothing found here is
-trusted: each point is checked like any other before it is given.
+A start gives the solver a first answer and the program a bound on how far a better one can be. No start is trusted:
+each point is checked like any other before it is given.
 
 The search works on a grid: of each column the values worth trying for one person, ascending, the factual's among them.
 A point of the grid is written as its indices, one a column, so that a step along a column is a step of its index.
