@@ -1,8 +1,9 @@
 """Phases of a search after its program: fewer columns, ties at the decision, wider rules and conflicts.
 
 Of answers that cost the same, one that changes a part of another's columns comes first. By "distinct" an answer bars
-all that change its columns and more, so which of two answers of one cost comes first decides what may follow, and a solver
-gives either. With the fewer columns first both may come, and the ranks are the same for every solver and formulation.
+all that change its columns and more, so which of two answers of one cost comes first decides what may follow, and a
+solver gives either. With the fewer columns first both may come, and the ranks are the same for every solver and
+formulation.
 
 Ties are answers that a default margin leaves out; they are looked for where they may be cheaper. Where the model's own
 score is a staircase, as over a column that hardly varies beside its size, what is claimed is what holds for all points
