@@ -45,6 +45,7 @@ __all__ = [
     "exponential",
     "margin_of",
     "psd",
+    "psd_affine",
     "rotated_soc",
     "side_of",
     "soc",
