@@ -11,7 +11,7 @@ from rowtext import rows, text, variables
 
 from ceopt.formulations import Factual, Reaches, embed, impose
 from ceopt.formulations.columns import Price
-from ceopt.formulations.constraints import Linear, MaxChanges
+from ceopt.formulations.constraints import Hull, Linear, MaxChanges
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import (
@@ -757,7 +757,7 @@ def test_another_cluster() -> None:
     m = at([WAGE], wage=4.0)
     m.hull = pyo.Block()
     m.hull.in_cluster = pyo.Var(["few", "many"], domain=pyo.Binary)
-    hull = SimpleNamespace(clusters=2, cluster_in=len, distances=len)
+    hull = Hull(clusters=2)
     for label in ("few", "many"):
         exclude(m, OtherCluster(label), {"wage": 3.0}, (MaxChanges(1), None), (hull, m.hull))
     assert rows(m) == ["+1 in_cluster[few] = 0", "+1 in_cluster[many] = 0"]
