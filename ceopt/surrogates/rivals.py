@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self, final
@@ -223,17 +223,7 @@ class AbstractLinearSurrogate(BaseEstimator, ABC):  # type: ignore[misc]  # scik
         """
         who = type(self).__name__
         check_fields(self, self._checks)
-        if "n_samples" in self._checks:
-            n_samples = self.n_samples
-            asked = question_of(
-                who, predict, factual, X, target=target, space=space, sample=sample, n_samples=n_samples
-            )  # fmt: skip
-            slope = self._on_draws(asked)
-            columns = asked.columns
-        else:
-            asked, drawn = with_sample(who, predict, factual, X, target=target, space=space, sample=sample)
-            slope = self._on_sample(asked.box, drawn)
-            columns = drawn.columns
+        asked, columns, slope = self._local(who, predict, factual, X, target=target, space=space, sample=sample)
         if not slope.coef.any():
             raise NoBoundaryError(
                 who, "draws between which the model makes a difference", "it says the same of all of them",
@@ -245,13 +235,43 @@ class AbstractLinearSurrogate(BaseEstimator, ABC):  # type: ignore[misc]  # scik
         self.n_queries_ = asked.n_queries
         return self
 
+    @abstractmethod
+    def _local(
+        self, who: str, predict: Any, factual: Any, X: pd.DataFrame, **given: Any
+    ) -> tuple[LocalQuestion, ScaledColumns, Slope]:
+        """Return the question about the row, the scaled columns, and the score that is fitted in them."""
+
+
+class AbstractDrawingSurrogate(AbstractLinearSurrogate):
+    """A linear surrogate that is fitted to ``n_samples`` draws of its own."""
+
+    n_samples: int
+
+    @final
+    def _local(
+        self, who: str, predict: Any, factual: Any, X: pd.DataFrame, **given: Any
+    ) -> tuple[LocalQuestion, ScaledColumns, Slope]:
+        asked = question_of(who, predict, factual, X, n_samples=self.n_samples, **given)
+        return asked, asked.columns, self._on_draws(asked)
+
+    @abstractmethod
     def _on_draws(self, asked: LocalQuestion) -> Slope:
         """Return the score that is fitted to draws about a row."""
-        raise NotImplementedError
 
+
+class AbstractSampledSurrogate(AbstractLinearSurrogate):
+    """A linear surrogate that is fitted to a boundary sample."""
+
+    @final
+    def _local(
+        self, who: str, predict: Any, factual: Any, X: pd.DataFrame, **given: Any
+    ) -> tuple[LocalQuestion, ScaledColumns, Slope]:
+        asked, drawn = with_sample(who, predict, factual, X, **given)
+        return asked, drawn.columns, self._on_sample(asked.box, drawn)
+
+    @abstractmethod
     def _on_sample(self, box: BlackBox, drawn: BoundarySample) -> Slope:
         """Return the score that is fitted to a boundary sample."""
-        raise NotImplementedError
 
 
 # ==== LIME's surrogate: ridge regression on Gaussian draws, nearer ones counting more =================================
@@ -266,7 +286,7 @@ _LIME_CHECKS: Final = {
 
 
 @final
-class LimeSurrogate(AbstractLinearSurrogate):
+class LimeSurrogate(AbstractDrawingSurrogate):
     r"""A linear model of a black box by LIME, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     1. Drawn: :math:`z_i = m + s \circ u_i`, u standard normal, s the standard deviation of each scaled column in the
@@ -358,7 +378,7 @@ _CLIME_CHECKS: Final = {
 
 
 @final
-class ClimeSurrogate(AbstractLinearSurrogate):
+class ClimeSurrogate(AbstractDrawingSurrogate):
     r"""A linear model of a black box by C-LIME, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     1. Drawn: :math:`z_i = z^0 + \sigma u_i`, u standard normal, :math:`\sigma` = ``radius`` times the largest distance
@@ -418,7 +438,7 @@ _LIMELS_CHECKS: Final = {"alpha": LENGTH}
 
 
 @final
-class LimelsSurrogate(AbstractLinearSurrogate):
+class LimelsSurrogate(AbstractSampledSurrogate):
     r"""A linear model of a black box by LIMELS, in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     .. math:: \min_{w, c} \sum_i (y_i - c - w^\top (z_i - \bar z))^2 + \alpha \lVert w \rVert^2, \qquad
@@ -476,7 +496,7 @@ _ITERATIONS: Final = 10_000
 
 
 @final
-class SvmSurrogate(AbstractLinearSurrogate):
+class SvmSurrogate(AbstractSampledSurrogate):
     r"""A linear support vector machine in scaled columns z: favourable where :math:`w^\top z + b \ge 0`.
 
     .. math:: \min_{w, c} \tfrac12 (\lVert w \rVert^2 + c^2)
