@@ -1,25 +1,5 @@
 r"""What a fitted model computes: scores of the rows of a matrix, and the decision rule that ends every representation.
 
-============ ======== =========================================================================
-decision     K        prediction
-============ ======== =========================================================================
-value        1        the score itself (a regressor)
-positive     1        ``labels[1]`` if the score is > ``level``, else ``labels[0]``
-nonnegative  1        ``labels[1]`` if the score is >= ``level``, else ``labels[0]``
-argmax       >= 2     the label of the largest score, the first of them on ties
-argmax_last  >= 2     the label of the largest score, the last of them on ties
-============ ======== =========================================================================
-
-============ ======== =========================================================================
-probability  K        meaning
-============ ======== =========================================================================
-None                  the scores give no probability
-logistic     1        ``labels[1]`` has probability ``1 / (1 + exp(-s))``
-identity     1        the score is the probability of ``labels[1]``
-a `Link`     1        ``labels[1]`` has probability ``link(s)``, non-decreasing in the score
-share        >= 2     the K scores are the probabilities of the K labels
-============ ======== =========================================================================
-
 Linear models and feed-forward networks with ReLU layers stand here as plain arrays; a linear model has one layer:
 
 .. math::
@@ -69,7 +49,27 @@ Probability: TypeAlias = Literal["logistic", "identity", "share"] | Link
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Labels, decision and probability of K scores, as the tables at the top of this file say.
+    """The decision rule that ends a representation: labels, decision and probability of K scores.
+
+    ============ ======== =========================================================================
+    decision     K        prediction
+    ============ ======== =========================================================================
+    value        1        the score itself (a regressor)
+    positive     1        ``labels[1]`` if the score is > ``level``, else ``labels[0]``
+    nonnegative  1        ``labels[1]`` if the score is >= ``level``, else ``labels[0]``
+    argmax       >= 2     the label of the largest score, the first of them on ties
+    argmax_last  >= 2     the label of the largest score, the last of them on ties
+    ============ ======== =========================================================================
+
+    ============ ======== =========================================================================
+    probability  K        meaning
+    ============ ======== =========================================================================
+    None                  the scores give no probability
+    logistic     1        ``labels[1]`` has probability ``1 / (1 + exp(-s))``
+    identity     1        the score is the probability of ``labels[1]``
+    a `Link`     1        ``labels[1]`` has probability ``link(s)``, non-decreasing in the score
+    share        >= 2     the K scores are the probabilities of the K labels
+    ============ ======== =========================================================================
 
     Raises
     ------

@@ -199,8 +199,8 @@ def add_switched(model: Any, name: str, products: Mapping[Any, tuple[Any, Sequen
     Parameters
     ----------
     model
-        To which are added the Var ``name``, indexed by key and k, and the rows ``name``_low, _high, _rest_low and
-        _rest_high.
+        To which are added the Var named ``name``, indexed by key and k, and the rows whose names end in _low, _high,
+        _rest_low and _rest_high.
     products
         Key -> number, binaries, and the bounds of the number.
     """

@@ -1,28 +1,5 @@
 r"""Minimax probability machines: the hyperplane whose greater worst-case error is least, from moments.
 
-The greatest standard deviation of a score over an ambiguity set of covariances, for each divergence a sum of norms.
-
-Over :math:`\{\Sigma \succeq 0 : \varphi(\Sigma \Vert \hat\Sigma) \le \rho\}` it is, with a factor k, a ridge r and a
-length l that depend on the radius alone,
-
-.. math::
-    \tau(w) = \max \sqrt{w^\top \Sigma w} = k \sqrt{w^\top (\hat\Sigma + r I) w} + l \lVert w \rVert.
-
-============= ======================================================================== ================= ============
-divergence    :math:`\varphi(\Sigma \Vert \hat\Sigma)`                                  unit of the radius what is not
-                                                                                                          k=1, r=l=0
-============= ======================================================================== ================= ============
-nominal       (none; the radius is not read)
-quadratic     :math:`\lVert \Sigma - \hat\Sigma \rVert_F^2`                             squared           r = sqrt(rho)
-bures         squared Bures distance, Tr S + Tr S-hat - 2 Tr (S^1/2 S-hat S^1/2)^1/2    squared           l = sqrt(rho)
-fisher_rao    :math:`\lVert \log \hat\Sigma^{-1/2} \Sigma \hat\Sigma^{-1/2} \rVert_F`   distance          k = e^(rho/2)
-logdet        :math:`\operatorname{Tr} \Sigma \hat\Sigma^{-1} - \log\det                2 KL              k = sqrt(c)
-              \Sigma \hat\Sigma^{-1} - d`
-============= ======================================================================== ================= ============
-
-c is :func:`logdet_factor` of the radius. The published text writes the Bures length as rho itself, without the root;
-``bures="paper"`` does the same.
-
 References
 ----------
 Theorems 3.3, 4.2, 5.2 and C.2 of "Coverage-Validity-Aware Algorithmic Recourse".
@@ -128,7 +105,29 @@ class WorstSpread:
 
 
 def worst_spread(divergence: str, radius: float, bures: str = "divergence") -> WorstSpread:
-    """Return k, r and l of a divergence at a finite radius; see the head of this file."""
+    r"""Return the greatest standard deviation of a score over an ambiguity set of covariances: a sum of two norms.
+
+    Over :math:`\{\Sigma \succeq 0 : \varphi(\Sigma \Vert \hat\Sigma) \le \rho\}` it is, with a factor k, a ridge r and
+    a length l that depend on the radius alone,
+
+    .. math::
+        \tau(w) = \max \sqrt{w^\top \Sigma w} = k \sqrt{w^\top (\hat\Sigma + r I) w} + l \lVert w \rVert.
+
+    =========== ======================================================================= ========= ============
+    divergence  :math:`\varphi(\Sigma \Vert \hat\Sigma)`                                radius    else than
+                                                                                                  k=1, r=l=0
+    =========== ======================================================================= ========= ============
+    nominal     (none)                                                                  not read
+    quadratic   :math:`\lVert \Sigma - \hat\Sigma \rVert_F^2`                           squared   r = sqrt(rho)
+    bures       squared Bures distance, Tr S + Tr S-hat - 2 Tr (S^1/2 S-hat S^1/2)^1/2  squared   l = sqrt(rho)
+    fisher_rao  :math:`\lVert \log \hat\Sigma^{-1/2} \Sigma \hat\Sigma^{-1/2} \rVert_F` distance  k = e^(rho/2)
+    logdet      :math:`\operatorname{Tr} \Sigma \hat\Sigma^{-1} - \log\det              2 KL      k = sqrt(c)
+                \Sigma \hat\Sigma^{-1} - d`
+    =========== ======================================================================= ========= ============
+
+    c is :func:`logdet_factor` of the radius. The published text writes the Bures length as rho itself, without the
+    root; ``bures="paper"`` does the same.
+    """
     if divergence == "quadratic":
         return WorstSpread(ridge=math.sqrt(radius))
     if divergence == "bures" and bures == "paper":
