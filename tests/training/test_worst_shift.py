@@ -262,7 +262,7 @@ def test_explanations_that_hold_are_not_counted_as_invalid_in_large_units() -> N
 
 @pytest.mark.long
 def test_an_answer_that_training_does_not_confirm_is_not_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("ceopt.training.worst_shift")
+    module = importlib.import_module("ceopt.training.shifts")
     monkeypatch.setattr(module, "_moved", lambda question, _model: np.zeros(question.rows.X.shape))
     found = worst_shift(POINTS, LABELS, [1.0, 0.3], radius=0.3, regularization=0.4, shift="grid")
     assert found.status is Status.FEASIBLE
