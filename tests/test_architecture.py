@@ -19,6 +19,8 @@ from sources import ROOT, pyproject, requirement_names
 
 import ceopt
 from ceopt.base.libraries import _EXTRAS
+from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS as READ_FROM
+from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.solvers.registry import SOLVERS
 
 #: What a room may import of the project. Nothing points back.
@@ -29,7 +31,7 @@ MAY_IMPORT = {
 }
 
 #: The libraries whose models are read; inside the formulations only the readers know them.
-MODEL_LIBRARIES = {"lightgbm", "onnx", "onnxruntime", "sklearn", "torch", "xgboost"}
+MODEL_LIBRARIES = {"onnxruntime", "torch", *supported()["library"]}
 READERS = "ceopt.formulations.predictors.read."
 
 #: Beside them, those that fit something of their own: only scikit-learn, and only on use.
@@ -39,7 +41,7 @@ FITTERS = {"ceopt.formulations.constraints.causal_structure", "ceopt.formulation
 ON_USE = {"clarabel", "highspy", "onnx", "torch"}
 
 #: Import names that differ from the names of their distributions.
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+DISTRIBUTIONS = {**READ_FROM, **{solver.library: solver.distribution for solver in SOLVERS.values()}}
 
 
 def _inside(name: str, package: str) -> bool:

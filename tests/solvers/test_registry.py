@@ -33,6 +33,8 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.registry import SOLVERS, Licence, Solver, choose, register, unregister
 
+#: The solvers that sentences here name; one that joins later is no part of these worlds.
+NAMED = {"highs", "clarabel", "scip", "gurobi", "scs", "mosek"}
 NOBODY = {ProblemClass.MISDP, ProblemClass.NONCONVEX_CONIC}
 #: Whom "auto" chooses where everything is installed and licensed.
 FIRST = {
@@ -48,18 +50,27 @@ def program(kind: str) -> Any:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Say what is installed, and what Gurobi's and MOSEK's licences allow; by default everything."""
 
-    def be(installed: str = " ".join(SOLVERS), **licences: Licence) -> None:
+    def be(installed: str | None = None, **licences: Licence) -> None:
+        if installed is None:
+            installed = " ".join(SOLVERS)
+        else:
+            for name in registry._OWN - NAMED:
+                registry._SOLVERS.pop(name, None)
         there = {SOLVERS[name].library for name in installed.split()}
         monkeypatch.setattr(registry.importlib.util, "find_spec", lambda name: name if name in there else None)
         for name in ("gurobi", "mosek"):
             found = licences.get(name, Licence())
             monkeypatch.setitem(SOLVERS, name, replace(SOLVERS[name], licence=lambda found=found: found))
 
+    known = dict(SOLVERS)
     be()
-    return be
+    yield be
+    registered = {name: solver for name, solver in SOLVERS.items() if name not in registry._OWN}
+    registry._SOLVERS.clear()
+    registry._SOLVERS.update({name: known[name] for name in known if name in registry._OWN} | registered)
 
 
 def test_the_first_that_can_is_chosen(world):
@@ -238,6 +249,11 @@ def test_a_bad_registration_is_refused(mine):
         with pytest.raises(UnknownNameError, match=f"registered solver is '{name}'. Choose from: mine."):
             unregister(name)
     assert before == SOLVERS
+
+
+def test_the_page_counts_the_models_of_the_battery():
+    page = (ROOT / "docs" / "how_to" / "adding_a_solver.md").read_text(encoding="utf-8")
+    assert f"checks on {len(MODELS)} models`" in page
 
 
 @pytest.mark.long

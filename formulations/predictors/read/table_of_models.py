@@ -10,6 +10,7 @@ from typing import Final
 import pandas as pd
 
 import ceopt.formulations.predictors.read as readers
+from ceopt.solvers.errors import UnknownNameError
 
 #: How each kind of model is embedded, in the words of docs/reference/models.md.
 _EMBEDDED: Final[Mapping[str, str]] = {
@@ -26,6 +27,11 @@ def supported() -> pd.DataFrame:
     A reader says so in ``MODELS``, a mapping from the kind of model to names, so a reader that joins the folder joins
     the table.
 
+    Raises
+    ------
+    UnknownNameError
+        A kind in ``MODELS`` is none of those that are embedded.
+
     Examples
     --------
     >>> frame = supported()
@@ -38,6 +44,8 @@ def supported() -> pd.DataFrame:
     for reader in pkgutil.iter_modules(readers.__path__):
         module = importlib.import_module(f"{readers.__name__}.{reader.name}")
         for kind, names in getattr(module, "MODELS", {}).items():
+            if kind not in _EMBEDDED:
+                raise UnknownNameError.among(f"MODELS of {module.__name__}", "kind of model", kind, _EMBEDDED)
             rows.append((reader.name, ", ".join(names), _EMBEDDED[kind], names))
     return pd.DataFrame(rows, columns=["library", "models", "embedded", "names"])
 

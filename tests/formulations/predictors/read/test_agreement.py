@@ -25,13 +25,14 @@ from xgboost import XGBClassifier
 import ceopt
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read import Behind, open_model, read
+from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS as READ_FROM
 from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork, set_frozen
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.solvers.errors import UnsupportedModelError
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "onnx": "onnxruntime"}
+DISTRIBUTIONS = {**READ_FROM, "onnx": "onnxruntime"}
 COLUMNS = ["a", "b", "c", "d"]
 PEOPLE = pd.DataFrame(np.random.default_rng(3).normal(0.5, 1.5, size=(160, 4)).round(3), columns=COLUMNS)
 SPACE = ceopt.FeatureSpace.infer(PEOPLE)

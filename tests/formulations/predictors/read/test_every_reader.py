@@ -13,14 +13,23 @@ from model_examples import fitted
 
 import ceopt
 from ceopt.formulations import Factual, embed, embedding_error, l1
-from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.read import open_model, read, xgboost
 from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.formulations.predictors.ties import score_size
 from ceopt.oracle.model import ModelOracle
 from ceopt.solvers import Status, solve
+from ceopt.solvers.errors import UnknownNameError
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]
 COLUMNS = ["a", "b", "c", "d"]
+
+
+def test_a_kind_of_model_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xgboost, "MODELS", {"tree": ("Booster",)})
+    with pytest.raises(
+        UnknownNameError, match=r"read\.xgboost needs .* kind of model is 'tree'.*Choose from: linear, trees"
+    ):
+        supported()
 
 
 @pytest.fixture(scope="module")
