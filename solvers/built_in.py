@@ -34,7 +34,7 @@ BUILT_IN: Final = (
         supports=_LINEAR | {Class.QP},
         by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
         session=Imported(
-            "ceopt.solvers.outer_approximation.session:TangentSession",
+            "ceopt.solvers.outer_approximation:TangentSession",
             others=dict.fromkeys(_LINEAR | {Class.QP}, "ceopt.solvers.highs:HighsSession"),
         ),
         exact={"mip_feasibility_tolerance": 1e-9},

@@ -1,8 +1,7 @@
 r"""HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs.
 
 ``HighsSession._once`` is where ``highs.run()`` is called, and ``_confirmed`` calls it again where presolve may have
-erred. (The tangent cuts of ``solvers/outer_approximation`` have a linear program of their own, which runs HiGHS too.)
-What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). Below the
+erred. What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). Below the
 session stand the options that HiGHS takes, how it is kept silent, the scale at which it sees a program, and its stop
 statuses beside ours.
 

@@ -1,1 +1,0 @@
-"""Outer approximation: convex quadratics and second-order cones by linear cuts, with HiGHS."""
