@@ -316,7 +316,7 @@ _STEEPEST = 1e6  # of a tangent, in units of its cone: a matrix holds its square
 
 
 @final
-class Relaxation:
+class TangentRelaxation:
     """The relaxation of a program with second-order cones: its columns, and z and v of each entry.
 
     Parameters
@@ -562,7 +562,7 @@ class _CutLoop:
         self._settings = settings
         left = search.seconds_left
         self._end = search.deadline - min(0.5, 0.1 * left)  # of HiGHS: the rest is for its last integers
-        self._relaxation = Relaxation(program, relaxed.x)
+        self._relaxation = TangentRelaxation(program, relaxed.x)
         self._far = _FAR
         if relaxed.x is not None:
             self._far *= max(1.0, float(np.abs(relaxed.x).max()))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.outer_approximation import Relaxation, TangentSession, with_cones, with_linear_objective
+from ceopt.solvers.outer_approximation import TangentRelaxation, TangentSession, with_cones, with_linear_objective
 from ceopt.solvers.tolerances import CONE_TOLERANCE
 
 
@@ -80,7 +80,7 @@ def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
     compiled, points = every_kind(seed)
     rng, program = np.random.default_rng(seed), with_cones(compiled)
     for near in (None, points[0], 1e3 * points[1]):
-        relaxation = Relaxation(program, near)
+        relaxation = TangentRelaxation(program, near)
         whole = [relaxation.completed(point) for point in points]
         entries = (len(whole[0]) - len(with_linear_objective(program).c)) // 2
         for k in range(-4, 4):
@@ -99,7 +99,7 @@ def test_the_cuts_at_a_point_outside_remove_it(seed: int) -> None:
     compiled, points = every_kind(seed)
     t = next(k for k, column in enumerate(compiled.columns) if column.name == "t")
     for point in points:
-        relaxation = Relaxation(with_cones(compiled), None)
+        relaxation = TangentRelaxation(with_cones(compiled), None)
         outside = point.copy()
         outside[t] = 0.9 * np.linalg.norm(compiled.cones[0].entries(point)[1:])
         y = relaxation.completed(outside)
