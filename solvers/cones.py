@@ -66,6 +66,11 @@ class Cone(StrEnum):
     EXPONENTIAL = "exponential"
     """(x, y, z): z at least y exp(x / y), y above 0; and the limit x <= 0 = y, z >= 0."""
 
+    @property
+    def heads(self) -> int:
+        """How many first entries bound the norm of the others: 1 or 2 of the second-order cones, else 0."""
+        return {Cone.SECOND_ORDER: 1, Cone.ROTATED: 2}.get(self, 0)
+
 
 def triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return (i, j), i <= j, of the upper triangle column by column."""

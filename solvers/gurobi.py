@@ -18,8 +18,7 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
-from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, size_of_terms
-from ceopt.solvers.cones import Cone
+from ceopt.solvers.compile.sizes import greatest_cost, power_of_two, refuse_huge, size_of_terms
 from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import best_conceivable, first_scale
 from ceopt.solvers.options import Option, apply_options
@@ -102,7 +101,7 @@ def refuse(compiled: CompiledModel, why: str) -> MissingLicenceError:
 
 def _refusal(compiled: CompiledModel) -> str:
     """Return which limit of a small licence a model passes, counted as it would be handed over; empty if none."""
-    if any(cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED} for cone in compiled.cones):
+    if any(not cone.cone.heads for cone in compiled.cones):
         return ""  # refused for its class, whatever its size
     program = cones_as_quadratics(compiled)
     is_quadratic = program.Q is not None or bool(program.quadratics)
@@ -360,7 +359,7 @@ def finer_scale(
         needed = scale
         if tolerance / scale > wanted:
             needed = 4.0 * tolerance / wanted
-    finer = _power_of_two(min(needed, _GREATEST / greatest))
+    finer = power_of_two(min(needed, _GREATEST / greatest), math.floor)
     if finer >= 4.0 * scale:
         return finer
     return scale
@@ -381,7 +380,7 @@ def finer_units(rows: Sequence[QuadraticRow], x: Vector, units: tuple[float, ...
     finer = []
     for row, unit in zip(rows, units, strict=True):
         if misses(row, x, gap):
-            unit = max(unit, min(_power_of_two(1.0 / _size(row, x)), _GREATEST))  # noqa: PLW2901 - the same, finer
+            unit = max(unit, min(power_of_two(1.0 / _size(row, x), math.floor), _GREATEST))  # noqa: PLW2901 - the same, finer
         finer.append(unit)
     return tuple(finer)
 
@@ -409,10 +408,6 @@ def _is_best_conceivable(compiled: CompiledModel, x: Vector) -> bool:
 
 def _unit_cost(compiled: CompiledModel) -> float:
     return min(1.0, greatest_cost(compiled))
-
-
-def _power_of_two(value: float) -> float:
-    return 2.0 ** math.floor(math.log2(value))
 
 
 # ==== Gurobi's own words: its stop statuses, each mapped to one of ours, and the parameters that it takes =============
@@ -861,7 +856,7 @@ class GurobiSession(AbstractSession):
     def _require(self) -> None:
         """Refuse a program that Gurobi, with the licence at hand, does not solve."""
         compiled = self._compiled
-        foreign = next((cone for cone in compiled.cones if cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED}), None)
+        foreign = next((cone for cone in compiled.cones if not cone.cone.heads), None)
         if foreign is not None:
             raise UnsupportedProblemError(
                 "Gurobi",

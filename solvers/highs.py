@@ -31,7 +31,7 @@ from scipy.optimize import linprog
 from scipy.sparse import diags_array
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, refuse_huge, rows_of_entries
+from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, power_of_two, refuse_huge, rows_of_entries
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.options import Option, apply_options
@@ -586,7 +586,7 @@ def first_scale(compiled: CompiledModel) -> float:
     """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
     size = greatest_cost(compiled)
     if size:
-        return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size))
+        return max(1.0, power_of_two((1.0 if compiled.Q is not None else 1024.0) / size, math.ceil))
     return 1.0
 
 
@@ -594,8 +594,8 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
     """Return a greater scale, at which 1e-6 is below the relative gap at ``objective``; None if ``scale`` will do."""
     if not is_blind(compiled, objective, gap, scale):
         return None
-    needed = _power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)))
-    finer = min(needed, _power_of_two(_GREATEST_COST / greatest_cost(compiled)))
+    needed = power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)), math.ceil)
+    finer = min(needed, power_of_two(_GREATEST_COST / greatest_cost(compiled), math.ceil))
     if finer > scale:
         return finer
     return None
@@ -685,11 +685,6 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
     most = np.exp2(np.floor(0.5 * np.log2(_GREATEST_SQUARE / np.where(square > 0.0, square, 1.0))))
     columns = np.where(square > 0.0, np.minimum(columns, np.maximum(most, 1.0)), columns)
     return columns, np.exp2(np.round(np.log2(greatest_by_row(size * columns[A.indices], row, len(rows)))))
-
-
-def _power_of_two(value: float) -> float:
-    # A move by one unit in the last place of 0 costs 5e-324, whose inverse is infinite.
-    return 2.0 ** math.ceil(math.log2(min(value, 2.0**1000)))
 
 
 # ---- HiGHS's stop statuses, each mapped to one of ours ---------------------------------------------------------------

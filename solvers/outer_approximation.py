@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.quadratic_cones import cones_of_rows
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, factor, resized
+from ceopt.solvers.compile.sizes import power_of_two
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import UnsupportedProblemError
@@ -174,8 +175,8 @@ def _block(cone: ConeRows, middle: Vector, near: Vector | None) -> tuple[AffineR
         at_point = _sizes(*(np.abs(part.at(near)) for part in (v, head, scale)), is_rotated=is_rotated)
         unit_h = max(at_point[0], SMALLEST_ENTRY ** (1 + is_rotated) * unit_h)
         unit_s = max(at_point[1], SMALLEST_ENTRY * unit_s)
-    unit_h = _power_of_two(unit_h)
-    unit_s = _power_of_two(unit_s)
+    unit_h = power_of_two(unit_h or 1.0)
+    unit_s = power_of_two(unit_s or 1.0)
     if not is_rotated:
         unit_s = unit_h
     elif scale.is_constant[0] and scale.constant[0] > 0:
@@ -193,13 +194,6 @@ def _sizes(v: Vector, head: Vector, scale: Vector, *, is_rotated: bool) -> tuple
     elif s > 0:
         h = max(h, norm * norm / s)
     return h, s
-
-
-def _power_of_two(value: float) -> float:
-    """Return the power of two nearest to a value, and 1 for what is not positive."""
-    if value <= 0:
-        return 1.0
-    return 2.0 ** round(math.log2(value))
 
 
 # ==== Quadratics as cones, centred where the columns' bounds let them be ==============================================
@@ -220,16 +214,17 @@ def with_cones(compiled: CompiledModel) -> CompiledModel:
         if cone.cone is Cone.SECOND_ORDER or cone.matrix.indptr[2] > cone.matrix.indptr[1]:
             cones.append(cone)  # for another reason than that the row is convex
             continue
-        sign = 1.0 if np.isfinite(row.upper) else -1.0
+        sign, side = row.bounded_above()
         rest, constant, squares = _centred(sign * row.Q, sign * row.a.toarray().ravel(), compiled)
-        slack = sign * (row.upper if sign > 0 else row.lower) - constant
-        cones.append(_half_of(squares, AffineRows(sp.csr_array(-rest[None, :]), np.array([slack])), row.constraint))
+        cones.append(
+            _half_of(squares, AffineRows(sp.csr_array(-rest[None, :]), np.array([side - constant])), row.constraint)
+        )
     fixed = compiled.lb == compiled.ub
     at = np.where(fixed, compiled.lb, 0.0)
     zeros: list[AffineRows] = []
     kept = []
     for cone in cones:
-        if cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED}:
+        if not cone.cone.heads:
             raise UnsupportedProblemError(
                 TangentSession.who,
                 "second-order cones",
@@ -239,7 +234,7 @@ def with_cones(compiled: CompiledModel) -> CompiledModel:
         matrix = sp.csr_array(cone.matrix @ sp.diags_array((~fixed).astype(np.float64)))
         matrix.eliminate_zeros()
         rows = AffineRows(matrix, cone.entries(at))
-        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        heads = cone.cone.heads
         vanishing = (rows.is_constant & (rows.constant == 0.0))[:heads]
         if vanishing.any():
             zeros.append(AffineRows(rows.matrix[heads:], rows.constant[heads:]))

@@ -36,7 +36,7 @@ from pyomo.common.gc_manager import PauseGC
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
-from ceopt.solvers.compile.sizes import greatest_cost, refuse_huge, rows_of_entries, size_of_terms
+from ceopt.solvers.compile.sizes import greatest_cost, power_of_two, refuse_huge, rows_of_entries, size_of_terms
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnknownNameError, UnsupportedProblemError
@@ -215,16 +215,19 @@ class Program:
         self._passed = compiled.shape
 
     def _add_quadratic(self, row: QuadraticRow) -> None:
-        sides = np.isfinite([row.lower, row.upper])
-        sign = 1.0 if sides[1] else -1.0
+        sign, side = row.bounded_above()
         hessian = sp.csc_array(sign * row.Q)
-        if sides.all() or not sp.tril(hessian, -1).count_nonzero() or not is_convex(hessian, 1):
+        if (
+            np.isfinite([row.lower, row.upper]).all()
+            or not sp.tril(hessian, -1).count_nonzero()
+            or not is_convex(hessian, 1)
+        ):
             body = self._products(row.Q)
             self._add(body + self._affine(row.a), row.lower, row.upper)
             return
         squares = factor(hessian)
         body = 0.5 * self._norm_squared(squares, np.zeros(squares.shape[0]))
-        self._add(body + sign * self._affine(row.a), -math.inf, sign * (row.upper if sign > 0 else row.lower))
+        self._add(body + sign * self._affine(row.a), -math.inf, side)
 
     def _add_cone(self, cone: ConeRows) -> None:
         matrix = sp.csr_array(cone.matrix, copy=True)
@@ -233,7 +236,7 @@ class Program:
         if cone.cone is Cone.EXPONENTIAL:
             self._add_exponential(cone, matrix)
             return
-        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        heads = cone.cone.heads
         if any(not constant[k] and matrix.indptr[k] == matrix.indptr[k + 1] for k in range(heads)):
             self._add_flat(matrix, constant, heads)
             return
@@ -398,8 +401,8 @@ def first_scale(compiled: CompiledModel) -> float:
     if not size:
         return 1.0
     if compiled.Q is not None:
-        return _power_of_two(1.0 / size)
-    return _power_of_two((1024.0 if size < 1024.0 else min(size, 2.0**20)) / size)
+        return power_of_two(1.0 / size, math.ceil)
+    return power_of_two(min(max(size, 1024.0), 2.0**20) / size, math.ceil)
 
 
 @final
@@ -449,7 +452,7 @@ class OptimalityProof:
         slack = max(missing, blind) + unseen
         finest = scale
         if greatest_cost(compiled):
-            finest = _power_of_two(_GREATEST_COST / greatest_cost(compiled))
+            finest = power_of_two(_GREATEST_COST / greatest_cost(compiled), math.ceil)
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
         clear = scale
         if exact <= noise:
@@ -465,18 +468,14 @@ class OptimalityProof:
         self.finer_scale = None
         if not self.holds and bound is not None:
             if unseen or slack <= wanted:
-                finer = max(_power_of_two(SCIP_SEEN_COST / _least_cost(compiled, cost / scale)), 2.0 * scale)
+                finer = max(power_of_two(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), math.ceil), 2.0 * scale)
             else:
-                finer = scale * _power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST)
+                finer = scale * power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST, math.ceil)
             self.finer_scale = min(finer, finest) if min(finer, finest) > scale else None
         most = "any amount"
         if math.isfinite(slack):
             most = f"{slack:.3g}"
         self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {most}."
-
-
-def _power_of_two(value: float) -> float:
-    return 2.0 ** math.ceil(math.log2(value))
 
 
 def _least_cost(compiled: CompiledModel, cost: Vector) -> float:

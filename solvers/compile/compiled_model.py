@@ -125,7 +125,7 @@ class CompiledModel:
         elif Cone.EXPONENTIAL in kinds:
             continuous = ProblemClass.EXP
             with_integers = ProblemClass.MIEXP
-        elif self.quadratics or not kinds.isdisjoint({Cone.SECOND_ORDER, Cone.ROTATED}):
+        elif self.quadratics or kinds:
             continuous = ProblemClass.SOCP
             with_integers = ProblemClass.MISOCP
         elif self.Q is not None:

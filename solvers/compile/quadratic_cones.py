@@ -97,7 +97,7 @@ class _Lowering:
         matrix.eliminate_zeros()
         cone = ConeRows(cone.constraint, cone.cone, constant, matrix)
         moving = np.diff(matrix.indptr) > 0
-        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        heads = cone.cone.heads
         body = [k for k in range(heads, constant.size) if moving[k]]
         level = float(np.sum(constant[heads:][~moving[heads:]] ** 2))  # of the entries that are numbers
         still = constant[:heads][~moving[:heads]].tolist()

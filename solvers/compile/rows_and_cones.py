@@ -77,6 +77,12 @@ class QuadraticRow:
         assert row.quadratic is not None  # noqa: S101 - what makes it such a row
         return cls(row.constraint, row.lower, row.upper, a, lower_triangle(row.quadratic, n))
 
+    def bounded_above(self) -> tuple[float, float]:
+        """Return a sign s and the side of ``s * row <= side``; of a row with two sides, the upper one."""
+        if np.isfinite(self.upper):
+            return 1.0, self.upper
+        return -1.0, -self.lower
+
     def activity(self, x: Vector) -> float:
         """Return the row's value at x."""
         linear = float((self.a @ x)[0])
@@ -244,8 +250,7 @@ def cone_of(row: QuadraticRow, lb: Vector) -> ConeRows | None:
     """Return the second-order cone that a quadratic row states, given the columns' lower bounds; None if it is none."""
     if np.isfinite(row.lower) and np.isfinite(row.upper):
         return None
-    sign = 1.0 if np.isfinite(row.upper) else -1.0
-    side = sign * (row.upper if sign > 0 else row.lower)
+    sign, side = row.bounded_above()
     hessian = sp.csc_array(sign * row.Q)
     a = sp.csr_array(sign * row.a)
     n = a.shape[1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,14 @@ def size_of_terms(compiled: CompiledModel, x: Vector) -> float:
     if compiled.Q is not None:
         size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
     return size
+
+
+def power_of_two(value: float, rounded: Callable[[float], int] = round) -> float:
+    """Return the power of two nearest to a positive value; the next above or below with ``math.ceil`` or ``floor``.
+
+    At most 2^1000: a move by one unit in the last place of 0 costs 5e-324, whose inverse is infinite.
+    """
+    return 2.0 ** rounded(math.log2(min(value, 2.0**1000)))
 
 
 def refuse_huge(who: str, parts: Iterable[Vector]) -> None:

@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.solvers.compile.rows_and_cones import distance
+from ceopt.solvers.compile.sizes import power_of_two
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.problem import Certificate, Vector
@@ -285,7 +286,7 @@ def _scaled(form: ConicForm) -> Scaled:
         q=form.q * columns,
     )
     unit = cost_unit(better)
-    cost = 1.0 if 1.0 <= unit <= _NEAR else _power_of_two(1.0 / unit)
+    cost = 1.0 if 1.0 <= unit <= _NEAR else power_of_two(1.0 / unit)
     return Scaled(_with_costs(better, cost), columns, rows, cost)
 
 
@@ -297,7 +298,3 @@ def _units(greatest: Vector) -> Vector:
     """Return the power of two that brings each size near 1; 1 where it is near enough."""
     far = (greatest > _NEAR) | (greatest < 1.0 / _NEAR)
     return np.where(far, 2.0 ** np.round(-np.log2(greatest)), 1.0)
-
-
-def _power_of_two(value: float) -> float:
-    return float(2.0 ** np.round(np.log2(value)))

@@ -32,7 +32,7 @@ from ceopt.solvers.compile.names import ROW_MARKS, FileNames, label_components
 from ceopt.solvers.compile.pyomo_walker import Recorder, Walker, refuse_foreign_components
 from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.compile.rows_and_cones import cone_of, is_convex
-from ceopt.solvers.cones import Cone, ConeMargin
+from ceopt.solvers.cones import ConeMargin
 from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.files.cbf import cbf_text
 from ceopt.solvers.files.model_builder import add
@@ -40,8 +40,6 @@ from ceopt.solvers.manifest import check_held, described_block, feature_of, mani
 from ceopt.solvers.whole_files import file_path, named_failures, require_place, write_files
 
 # ==== Second-order cones as quadratic rows, for files that know no cones: an exact restatement ========================
-
-_HEADS = {Cone.SECOND_ORDER: 1, Cone.ROTATED: 2}
 
 
 @contextmanager
@@ -61,7 +59,7 @@ def cones_as_quadratic_rows(model: Any, suffix: str) -> Iterator[dict[int, Any]]
     active = model.component_data_objects(pyo.Constraint, active=True)
     found = [(con, margin) for con in active if (margin := _margin(con)) is not None]
     for con, margin in found:
-        if margin.cone not in _HEADS:
+        if not margin.cone.heads:
             raise UnsupportedProblemError(
                 "write",
                 f"linear, quadratic and second-order constraints in a file that ends in {suffix}",
@@ -96,7 +94,7 @@ class _Restating:
 
     def add(self, con: Any, margin: Any) -> None:
         """Add one cone's row, and the columns and rows of entries that cannot stand in it."""
-        n_heads = _HEADS[margin.cone]
+        n_heads = margin.cone.heads
         entries = list(margin.args)
         numbers = [_is_number(entry) for entry in entries]
         for k, entry in enumerate(entries):
