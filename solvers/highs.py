@@ -1,17 +1,17 @@
 r"""HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs.
 
-``HighsSession._once`` is where ``highs.run()`` is called, and ``_confirmed`` calls it again where presolve may have
-erred. What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). Below the
-session stand the options that HiGHS takes, how it is kept silent, the scale at which it sees a program, and its stop
-statuses beside ours.
+``HighsSession._once`` calls ``highs.run()``; ``_confirmed`` calls it again, without presolve, if presolve may have
+erred. The result passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). HiGHS also runs in
+``solvers/outer_approximation.py`` (tangent cuts) and, through SciPy, in ``improves_for_ever``. The rest of the file:
+HiGHS's options, its silent class, the scaling of a program, and the table from HiGHS's status to ours.
 
-The bound of an LP or convex QP is recomputed from HiGHS's dual solution: its own "optimal" was seen to be wrong. With
-the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
-minimise f has
+The bound of an LP or convex QP is recomputed from HiGHS's dual solution, because HiGHS has returned "optimal" for
+points that were not. For a minimisation of f with rows :math:`b^- \le A w \le b^+` and bounds :math:`l \le w \le u`,
+any y and :math:`z = g - A^\top y`, with g the gradient at x, give for every feasible w
 
 .. math:: f(w) \ge f(x) - g^\top x + \sum_i \min_{b^-_i \le a \le b^+_i} y_i a + \sum_j \min_{l_j \le v \le u_j} z_j v.
 
-A direction along which a program improves for ever proves that it has no optimum at all.
+A feasible convex QP is unbounded if some recession direction improves its objective (``improves_for_ever``).
 """
 
 from __future__ import annotations
@@ -58,77 +58,82 @@ from ceopt.solvers.tolerances import (
 )
 from ceopt.solvers.trust import contradicts, leaves_open
 
-# ==== The proof of HiGHS's dual solution of an LP or convex QP, recomputed: its own "optimal" was seen to be wrong ====
+# ==== The bound that a dual solution of an LP or convex QP proves =====================================================
 
 
 def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
-    """Return the bound that the multipliers prove, in the model's own sense, and the rounding of its sums."""
+    """Return the bound that row multipliers y prove, in the model's own sense, and the rounding of the sums behind it.
+
+    A reduced cost that is tiny beside its terms counts as 0 towards an infinite bound; it is evaluated at ``x``.
+    """
     sense = compiled.sense
     A = compiled.A
-    hessian = None
+    side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
+    y = np.where(np.isfinite(side), y, 0.0)  # nothing follows from an infinite side
+    side = np.where(y != 0.0, side, 0.0)
+    gradient = compiled.c
+    sizes = np.abs(compiled.c) + abs(A).T @ np.abs(y)
     if compiled.Q is not None:
-        hessian = compiled.Q + sp.tril(compiled.Q, -1).T
-    gradient = sense * (compiled.c if hessian is None else compiled.c + hessian @ x)
-    y = np.where(np.isfinite(np.where(y > 0, compiled.row_lb, compiled.row_ub)), y, 0.0)
+        hessian = _full(compiled.Q)
+        gradient = compiled.c + hessian @ x
+        sizes += abs(hessian) @ np.abs(x)
+    gradient = sense * gradient
     reduced = gradient - A.T @ y
-    side = np.where(reduced > 0, compiled.lb, compiled.ub)
-    open_ended = ~np.isfinite(side)
-    if np.any(open_ended & (reduced != 0.0)):
-        sizes = np.abs(compiled.c) + abs(A).T @ np.abs(y) + (0.0 if hessian is None else abs(hessian) @ np.abs(x))
-        if np.any(open_ended & (np.abs(reduced) > HIGHS_NO_REDUCED_COST * sizes)):
-            return -sense * np.inf, 0.0
-    rows = _terms(y, compiled)
-    columns = reduced * np.where(open_ended, x, side)
+    end = np.where(reduced > 0, compiled.lb, compiled.ub)
+    is_infinite = ~np.isfinite(end)
+    if np.any(is_infinite & (np.abs(reduced) > HIGHS_NO_REDUCED_COST * sizes)):
+        return -sense * np.inf, 0.0
+    rows = y * side
+    columns = reduced * np.where(is_infinite, x, end)
     value = sense * compiled.evaluate(x) - float(gradient @ x)
     terms = float(np.abs(rows).sum() + np.abs(columns).sum() + np.abs(gradient * x).sum()) + abs(compiled.evaluate(x))
     return sense * (value + float(rows.sum()) + float(columns.sum())), HIGHS_BOUND_ROUNDING * terms
 
 
-def _terms(y: Vector, compiled: CompiledModel) -> Vector:
-    """Return the least of each multiplier times its row; 0 for a multiplier of 0, whatever the sides."""
-    side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
-    return np.asarray(y * np.where(y != 0.0, side, 0.0), dtype=np.float64)
-
-
 def improves_for_ever(compiled: CompiledModel) -> bool:
-    r"""Whether a feasible QP is unbounded.
+    r"""Return whether a feasible convex QP is unbounded.
 
-    It is exactly if some direction keeps every row and bound, leaves the quadratic part alone, improves the linear one:
+    It is if and only if some d in the recession cone of its rows and bounds is flat and improves the objective:
 
     .. math:: A d \text{ and } d \text{ in the recession cone},\quad Q d = 0,\quad c^\top d < 0,\quad |d| \le 1.
 
-    HiGHS needs this: it regularises a QP, and then takes a far point of an unbounded one for optimal.
+    HiGHS regularises a QP, and then returns a far point of an unbounded one as optimal.
     """
-    lower = np.where(np.isfinite(compiled.lb), 0.0, -1.0)
-    upper = np.where(np.isfinite(compiled.ub), 0.0, 1.0)
-    least = np.isfinite(compiled.row_lb)
-    greatest = np.isfinite(compiled.row_ub)
-    rows: Any = sp.vstack([-compiled.A[np.flatnonzero(least)], compiled.A[np.flatnonzero(greatest)]]).tocsr()
-    hessian: Any = sp.csr_array(compiled.Q + sp.tril(compiled.Q, -1).T)
-    solve: Any = linprog  # its stubs know no sparse rows
+    has_lower = np.isfinite(compiled.row_lb)
+    has_upper = np.isfinite(compiled.row_ub)
+    rows: Any = sp.vstack([-compiled.A[np.flatnonzero(has_lower)], compiled.A[np.flatnonzero(has_upper)]]).tocsr()
+    limits = {}
+    if rows.shape[0]:
+        limits = {"A_ub": rows, "b_ub": np.zeros(rows.shape[0])}
+    hessian: Any = sp.csr_array(_full(compiled.Q))
+    solve: Any = linprog  # SciPy's stubs take no sparse matrix
     answer = solve(
         compiled.sense * compiled.c,
-        A_ub=rows if rows.shape[0] else None,
-        b_ub=np.zeros(rows.shape[0]) if rows.shape[0] else None,
+        **limits,
         A_eq=hessian,
         b_eq=np.zeros(hessian.shape[0]),
-        bounds=np.column_stack([lower, upper]),
+        bounds=np.column_stack([-1.0 * ~np.isfinite(compiled.lb), 1.0 * ~np.isfinite(compiled.ub)]),
         method="highs",
     )
     return bool(answer.status == 0 and answer.fun < -HIGHS_RAY_TOLERANCE * np.abs(compiled.c).max(initial=0.0))
 
 
+def _full(lower: Any) -> Any:
+    """Return the symmetric matrix of a lower triangle."""
+    return lower + sp.tril(lower, -1).T
+
+
 # ==== HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs =========================
 
-_SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
-_MANY_COLUMNS = 50  # for each row: from there on presolve was seen to take two seconds for 100,000 coefficients
+_SECOND_OPINION_S = 5.0  # for a run without presolve, if presolve alone found the program infeasible
+_MANY_COLUMNS = 50  # for each row: above, presolve took two seconds for 100,000 coefficients
 _PRESOLVE_S = 2e-5  # for each coefficient of such a program
-_KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
+_KEPT = 50  # candidates kept at most for each point of the pool: many differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
-_ASKED_OF_A_QP = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})  # without its duals none of them is believed
-_FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
-_INFINITE = 1e20  # and takes these for infinite
-_FAR_SIDE = 1e19  # a side that is a number, and that no row of at most _NEAR_SIDE reaches
+_QP_STATUSES_TO_PROVE = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})
+_FAR = 1e5  # an optimum of a QP with greater entries may lie on an unbounded ray
+_INFINITE = 1e20  # HiGHS treats numbers from here on as infinite
+_FAR_SIDE = 1e19  # replaces an infinite side that no row can reach whose activity stays below _NEAR_SIDE
 _NEAR_SIDE = 1e17
 
 
@@ -136,10 +141,10 @@ _NEAR_SIDE = 1e17
 class HighsSession(AbstractSession):
     """One compiled LP, MILP or convex QP inside HiGHS.
 
-    HiGHS ends its search when no solution better by 1e-6 *absolutely* is left, whatever the gaps asked for. The
-    objective is therefore handed over scaled by a power of two, raised until 1e-6 is below the relative gap, as far as
-    scaled costs stay below 2**30; beyond, nothing is called optimal. A QP's columns are scaled too: the QP solver does
-    not do it, and would overlook a column of large values.
+    HiGHS stops when no solution is better by more than 1e-6 *absolute*, whatever the gap. The objective is therefore
+    scaled by a power of two, so that 1e-6 is below the relative gap; scaled costs stay below 2**30, and where that is
+    not enough, "optimal" becomes "feasible". The columns of a QP are scaled too: HiGHS's QP solver does not do it, and
+    misses columns of large values.
     """
 
     who = "HiGHS"
@@ -156,7 +161,7 @@ class HighsSession(AbstractSession):
         highs.setOptionValue("random_seed", self._random_state)
         highs.setOptionValue("mip_abs_gap", 0.0)
         # HiGHS 1.15.1 loses solutions when it restarts: 18 of 120 small Misic programs "proved" a wrong optimum, none
-        # without restarts. With a good start one also costs 1.2 to 2.4 times the time (forests of 100 trees).
+        # without restarts. With a good start, a restart makes it 1.2 to 2.4 times slower (forests of 100 trees).
         highs.setOptionValue("mip_allow_restart", False)
         highs.setOptionValue("qp_regularization_value", 1e-11)  # with its 1e-7, a quarter of small random QPs fail
         if compiled.A.nnz and np.abs(compiled.A.data).min() <= 1e-9:
@@ -173,13 +178,14 @@ class HighsSession(AbstractSession):
     def _run(self, search: SolveRun) -> RunResult:
         self._pass_changes()
         switch = search.switch
-        name, x, bound = self._best(search)
-        status = search.or_interrupted(status_of(STOP, name, has_point=x is not None))
-        message = why_stopped(self.who, status, split_words(name))
+        self._pool: list[Vector] = []
+        word, x, bound = self._best(search)
+        status = search.or_interrupted(status_of(STOP, word, has_point=x is not None))
+        message = why_stopped(self.who, status, split_words(word))
         result = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
             return result
-        if self._compiled.Q is not None and status in _ASKED_OF_A_QP:
+        if self._compiled.Q is not None and status in _QP_STATUSES_TO_PROVE:
             return self._qp_with_dual_proof(result, search)
         if status is Stop.UNBOUNDED:
             return self._without_objective(search)
@@ -187,15 +193,15 @@ class HighsSession(AbstractSession):
             return self._with_dual_proof(result, search)
         return self._not_blind(result, search.relative_gap)
 
-    def _proof(self, result: RunResult, gap: float) -> tuple[bool, float]:
-        """Return whether the duals prove the point, and the bound that they prove."""
+    def _proof(self, result: RunResult, gap: float) -> tuple[bool, float | None]:
+        """Return whether the duals prove the point optimal within the gap, and the bound that they prove."""
         compiled = self._compiled
         x = result.x
         assert x is not None  # noqa: S101 - asked only of a point
-        y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
+        y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._row_units)
         objective = compiled.evaluate(x)
         best = -compiled.sense * math.inf
-        for multipliers in (compiled.sense * y, y):
+        for multipliers in {compiled.sense: compiled.sense * y, 1: y}.values():  # any multipliers prove a bound
             bound, rounding = bound_from_duals(compiled, x, multipliers)
             if compiled.sense * (bound - best) > 0:
                 best = bound
@@ -204,38 +210,36 @@ class HighsSession(AbstractSession):
                 return True, objective
             if missing <= max(gap, LEAST_QP_GAP) * abs(objective) + rounding:
                 return True, bound
+        if math.isinf(best):
+            return False, None
         return False, best
 
     def _with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
-        """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
+        """Return an LP's "optimal" if its duals prove it, here or after another run; else "feasible".
 
-        A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
+        The first other run has a smaller dual tolerance: HiGHS treats reduced costs below 1e-7 as 0, which over a
+        column with a range of 1e5 is 1e-2 of the objective. The second is without presolve.
         """
-        user = self._options
-        for option, value, usual in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
-            proved, bound = self._proof(result, search.relative_gap)
-            if proved:
-                return replace(result, bound=bound)
-            if option in user or search.switch.pressed:
+        proved, bound = self._proof(result, search.relative_gap)
+        for option, value, default in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
+            if proved or option in self._options or search.switch.pressed:
                 break
             self._highs.setOptionValue(option, value)
-            name, x, _ = self._once(search, search.relative_gap, {})
-            self._highs.setOptionValue(option, usual)
-            if x is None or name != "kOptimal":
+            word, x, _ = self._once(search, search.relative_gap, {}, keeps_presolve=option == "presolve")
+            self._highs.setOptionValue(option, default)
+            if x is None or word != "kOptimal":
                 break
             result = replace(result, x=x)
-        proved, bound = self._proof(result, search.relative_gap)
+            proved, bound = self._proof(result, search.relative_gap)
         if proved:
             return replace(result, bound=bound)
-        if not math.isfinite(bound):
-            return replace(result, status=Stop.FEASIBLE, bound=None, message=_UNPROVED)
         return replace(result, status=Stop.FEASIBLE, bound=bound, message=_UNPROVED)
 
     def _qp_with_dual_proof(self, result: RunResult, search: SolveRun) -> RunResult:
-        """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
+        """Return a QP's "optimal" if its duals prove it; else what Clarabel returns.
 
-        HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
-        bounded QP in thirty unbounded.
+        HiGHS 1.15.1 returned "optimal" with errors of up to 3 % for 7 of 40 badly scaled convex QPs, and "unbounded"
+        for one bounded QP in thirty.
         """
         best = None
         if result.x is not None and result.status is Stop.OPTIMAL and np.abs(result.x).max() < _FAR:
@@ -245,8 +249,6 @@ class HighsSession(AbstractSession):
         compiled = self._compiled
         if improves_for_ever(compiled):
             return self._without_objective(search)
-        if best is not None and not math.isfinite(best):
-            best = None
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
@@ -266,48 +268,47 @@ class HighsSession(AbstractSession):
         )
 
     def _best(self, search: SolveRun) -> tuple[str, Vector | None, float | None]:
-        """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
+        """Run at the first scale, and again from the best point at finer ones until the relative gap is proved."""
         compiled = self._compiled
         best = None
         start = search.start
-        self._pool: list[Vector] = []
         self._rescale(first_scale(compiled))
         while True:
-            name, x, bound = self._from_start(search, start)
+            word, x, bound = self._from_start(search, start)
             if x is None or (best is not None and self._is_worse(x, best)):
                 x = best
-            if x is None or name != "kOptimal" or search.switch.pressed:
-                return name, x, bound
+            if x is None or word != "kOptimal" or search.switch.pressed:
+                return word, x, bound
             scale = finer_scale(compiled, compiled.evaluate(x), search.relative_gap, self._scale)
             if scale is None:
-                return name, x, bound
+                return word, x, bound
             best = x
             start = dict(enumerate(x.tolist()))
             self._rescale(scale)
 
     def _from_start(self, search: SolveRun, start: Mapping[int, float]) -> tuple[str, Vector | None, float | None]:
-        """Run from a start, and again without it where the bound is not that of the "optimal" point.
+        """Run from a start; run again without it if the bound does not match the "optimal" point.
 
-        HiGHS 1.16.0 may presolve a start into a better point that the program does not have, and "prove" that one.
+        HiGHS 1.16.0 may map a start, in presolve, to a better point that is infeasible, and prove that one optimal.
         """
         gap = search.relative_gap
-        name, x, bound = self._once(search, gap, start)
-        if not start or name != "kOptimal" or x is None or bound is None or search.switch.pressed:
-            return name, x, bound
+        word, x, bound = self._once(search, gap, start)
+        if not start or word != "kOptimal" or x is None or bound is None or search.switch.pressed:
+            return word, x, bound
         compiled = self._compiled
         if not leaves_open(bound, compiled.evaluate(x), compiled, x, gap):
-            return name, x, bound
-        again, other, its_bound = self._once(search, gap, {})
+            return word, x, bound
+        word, other, bound = self._once(search, gap, {})
         if other is None or self._is_worse(other, x):
             other = x
-        return again, other, its_bound
+        return word, other, bound
 
     def _is_worse(self, x: Vector, other: Vector) -> bool:
         compiled = self._compiled
         return compiled.sense * (compiled.evaluate(x) - compiled.evaluate(other)) > 0
 
-    def _is_open_ended(self) -> bool:
-        """Whether an integer column lacks a bound: given a start, HiGHS 1.15.1 then passes over better points."""
+    def _has_unbounded_integer(self) -> bool:
+        """Return whether an integer column lacks a bound; given a start, HiGHS 1.15.1 then misses better points."""
         whole = self._compiled.integer
         return not np.isfinite([self._compiled.lb[whole], self._compiled.ub[whole]]).all()
 
@@ -318,104 +319,128 @@ class HighsSession(AbstractSession):
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(
-        self, search: SolveRun, gap: float, start: Mapping[int, float], *, listen: bool = True
+        self,
+        search: SolveRun,
+        gap: float,
+        start: Mapping[int, float],
+        *,
+        reports: bool = True,
+        keeps_presolve: bool = False,
     ) -> tuple[str, Vector | None, float | None]:
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
         highs = self._highs
         library = self._library
         highs.clearSolver()
-        # HiGHS counts its limit from the start of the run for a MIP, but over all runs so far for an LP or a QP
-        spent = 0.0 if self._compiled.integer.any() else highs.getRunTime()
-        highs.setOptionValue("time_limit", spent + search.seconds_left)
+        self._limit_time(search.seconds_left)
         highs.setOptionValue("mip_rel_gap", gap)
-        self._choose_presolve(search)
-        if start and not self._is_open_ended():
+        if not keeps_presolve:
+            self._choose_presolve(search)
+        if start and not self._has_unbounded_integer():
             at = np.array(list(start), dtype=np.int32)
-            highs.setSolution(len(start), at, np.array(list(start.values()), dtype=np.float64) / self._widths[at])
-        kinds = library.cb.HighsCallbackType
-        improving = kinds.kCallbackMipImprovingSolution
-        met = kinds.kCallbackMipSolution
-        switch = search.switch
-        pool = self._pool
-        every = met if listen and search.pool > 1 else improving
-
-        def called(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
-            if kind in {improving, met}:
-                point = np.array(out.mip_solution, dtype=np.float64)
-                if listen:
-                    search.improved(point)
-                    if kind == met:
-                        pool.append(point)
-                        _keep_best(pool, search)
-            elif switch.poll():
-                into.user_interrupt = True
-
-        highs.setCallback(called, None)
-        for kind in (every, kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt, kinds.kCallbackIpmInterrupt):
-            highs.startCallback(kind)
-        library.Highs.resetGlobalScheduler(True)  # another session of this thread may have had other threads
+            values = np.array(list(start.values()), dtype=np.float64) / self._column_units[at]
+            highs.setSolution(len(start), at, values)
+        self._set_callbacks(search, reports=reports)
+        library.Highs.resetGlobalScheduler(True)  # an earlier session in this thread may have had another thread count
         try:
-            with switch.listening():
+            with search.switch.listening():
                 highs.run()
                 status = self._confirmed(highs.getModelStatus(), search.deadline)
         finally:
-            highs.setCallback(None, None)  # else the caller's functions would live as long as the session
-        info = highs.getInfo()
-        has_point = info.primal_solution_status == library.SolutionStatus.kSolutionStatusFeasible
+            highs.setCallback(None, None)  # releases the caller's functions
         x = None
-        if has_point:
-            x = np.array(highs.getSolution().col_value, dtype=np.float64) * self._widths
+        if self._has_point():
+            x = np.array(highs.getSolution().col_value, dtype=np.float64) * self._column_units
         bound = None
         if self._compiled.integer.any():
-            if math.isfinite(info.mip_dual_bound):
-                bound = info.mip_dual_bound / self._scale
+            proved = highs.getInfo().mip_dual_bound
+            if math.isfinite(proved):
+                bound = proved / self._scale
         elif status == library.HighsModelStatus.kOptimal and x is not None:
             bound = self._compiled.evaluate(x)
         return status.name, x, bound
 
+    def _set_callbacks(self, search: SolveRun, *, reports: bool) -> None:
+        """Let HiGHS ask the switch whether to stop and, with ``reports``, hand over the points that it meets."""
+        kinds = self._library.cb.HighsCallbackType
+        improving = kinds.kCallbackMipImprovingSolution
+        any_point = kinds.kCallbackMipSolution
+        pool = self._pool
+        reported = improving
+        if reports and search.pool > 1:
+            reported = any_point
+
+        def called(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
+            if kind not in {improving, any_point}:
+                if search.switch.poll():
+                    into.user_interrupt = True
+                return
+            if reports:
+                point = np.array(out.mip_solution, dtype=np.float64)
+                search.improved(point)
+                if kind == any_point:
+                    pool.append(point)
+                    _keep_best(pool, search)
+
+        self._highs.setCallback(called, None)
+        interrupts = (kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt, kinds.kCallbackIpmInterrupt)
+        for kind in (reported, *interrupts):
+            self._highs.startCallback(kind)
+
+    def _limit_time(self, seconds: float) -> None:
+        """Set HiGHS's limit, which counts from the start of the run for a MIP, but over all runs for an LP or a QP."""
+        spent = 0.0
+        if not self._compiled.integer.any():
+            spent = self._highs.getRunTime()
+        self._highs.setOptionValue("time_limit", spent + seconds)
+
+    def _has_point(self) -> bool:
+        feasible = self._library.SolutionStatus.kSolutionStatusFeasible
+        return bool(self._highs.getInfo().primal_solution_status == feasible)
+
     def _choose_presolve(self, search: SolveRun) -> None:
-        """Leave presolve out where it would outlast the limit: of few rows over many columns it does not look at it."""
+        """Switch presolve off if it would exceed the time limit, which it ignores for few rows over many columns."""
         if "presolve" in self._options:
             return
         rows, columns = self._compiled.A.shape
         is_long = columns >= _MANY_COLUMNS * rows and search.seconds_left < _PRESOLVE_S * self._compiled.A.nnz
-        self._highs.setOptionValue("presolve", "off" if is_long else "choose")
+        word = "choose"
+        if is_long:
+            word = "off"
+        self._highs.setOptionValue("presolve", word)
 
     def _confirmed(self, status: Any, deadline: float) -> Any:
-        """Run again without presolve where presolve alone says that there is no solution or no better one, or it fails.
+        """Return the status; solve again without presolve if presolve alone proved that there is no point, or failed.
 
-        HiGHS 1.15.1 was seen to presolve feasible programs away, LPs of three rows too; given a start, it then calls it
-        optimal without any bound. A few seconds are spent on a second opinion; if they end without a point, the first
-        one stands. After presolve it also ends in a "solve error" where it settles the program as it is, or "optimal"
-        at a point that breaks a row.
+        HiGHS 1.15.1 has presolved feasible programs away, LPs of three rows too. Given a start, it has called the start
+        optimal without a bound. The second run then takes a few seconds at most; if it finds no point, the first status
+        stands. Presolve also leads to "solve error" on programs that HiGHS solves without it, and to "optimal" at
+        points that break a row.
         """
         highs = self._highs
         known = self._library.HighsModelStatus
-        if self._compiled.Q is not None or "presolve" in self._options:
+        if self._compiled.Q is not None or "presolve" in self._options or highs.getOptionValue("presolve")[1] == "off":
             return status
         is_whole = self._compiled.integer.any()
         info = highs.getInfo()
-        empty = status == known.kInfeasible and info.mip_node_count <= 0
-        has_point = info.primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        unproved = is_whole and status == known.kOptimal and not (has_point and math.isfinite(info.mip_dual_bound))
-        failed = is_whole and status == known.kSolveError
+        is_empty = status == known.kInfeasible and info.mip_node_count <= 0
+        is_proved = self._has_point() and math.isfinite(info.mip_dual_bound)
+        is_unproved = is_whole and status == known.kOptimal and not is_proved
+        has_failed = is_whole and status == known.kSolveError
         left = deadline - time.perf_counter()
-        if not (empty or unproved or failed) or left <= 0:
+        if not (is_empty or is_unproved or has_failed) or left <= 0:
             return status
-        spent = 0.0 if is_whole else highs.getRunTime()
-        if empty:
+        if is_empty:
             left = min(left, _SECOND_OPINION_S)
         highs.setOptionValue("presolve", "off")
-        highs.setOptionValue("time_limit", spent + left)
+        self._limit_time(left)
         highs.run()
         highs.setOptionValue("presolve", "choose")
-        has_point = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        if empty and not has_point:
+        if is_empty and not self._has_point():
             return status
         return highs.getModelStatus()
 
     def _not_blind(self, result: RunResult, gap: float) -> RunResult:
-        """Take "optimal" back where HiGHS may have passed over a better solution."""
+        """Return "feasible" instead of "optimal" if HiGHS's absolute 1e-6 may have hidden a better solution."""
         if result.x is None or result.status is not Stop.OPTIMAL:
             return result
         compiled = self._compiled
@@ -425,7 +450,7 @@ class HighsSession(AbstractSession):
             return result
         message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
         bound = result.bound
-        if bound is None or not contradicts(bound, objective, compiled, result.x):  # which the guard is to see
+        if bound is None or not contradicts(bound, objective, compiled, result.x):  # which solvers/trust.py refuses
             bound = objective - compiled.sense * slack
         return replace(result, status=Stop.FEASIBLE, bound=bound, message=message)
 
@@ -436,69 +461,68 @@ class HighsSession(AbstractSession):
         library = self._library
         if scale is None:
             scale = self._scale
-        self._widths, self._heights = units_of(compiled)
+        columns, rows = units_of(compiled)
+        self._column_units = columns
+        self._row_units = rows
         lp = library.HighsLp()
         lp.num_row_, lp.num_col_ = compiled.A.shape
-        widths = self._widths
-        heights = self._heights
-        lp.col_cost_ = compiled.c * widths * scale
+        lp.col_cost_ = compiled.c * columns * scale
         lp.offset_ = compiled.c0 * scale
-        lp.col_lower_ = _no_nan(compiled.lb) / widths
-        lp.col_upper_ = _no_nan(compiled.ub) / widths
-        low, high = sides_within(compiled)
-        lp.row_lower_ = low / heights
-        lp.row_upper_ = high / heights
+        lp.col_lower_ = _no_nan(compiled.lb) / columns
+        lp.col_upper_ = _no_nan(compiled.ub) / columns
+        low, high = _finite_sides(compiled)
+        lp.row_lower_ = low / rows
+        lp.row_upper_ = high / rows
         lp.sense_ = library.ObjSense.kMinimize if compiled.sense > 0 else library.ObjSense.kMaximize
         lp.a_matrix_.format_ = library.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = compiled.A.indptr
         lp.a_matrix_.index_ = compiled.A.indices
-        per_row = np.repeat(heights, np.diff(compiled.A.indptr))
-        lp.a_matrix_.value_ = compiled.A.data * widths[compiled.A.indices] / per_row
+        per_row = np.repeat(rows, np.diff(compiled.A.indptr))
+        lp.a_matrix_.value_ = compiled.A.data * columns[compiled.A.indices] / per_row
         kind = library.HighsVarType
         lp.integrality_ = [kind.kInteger if whole else kind.kContinuous for whole in compiled.integer.tolist()]
-        status = self._highs.passModel(lp)
+        statuses = [self._highs.passModel(lp)]
         if compiled.Q is not None and scale:
-            lower = (diags_array(widths) @ compiled.Q @ diags_array(widths)).tocsc()
-            lower.sort_indices()
-            triangle = library.HessianFormat.kTriangular
-            n = len(compiled.c)
-            status = self._highs.passHessian(n, lower.nnz, triangle, lower.indptr, lower.indices, lower.data * scale)
-        if status == library.HighsStatus.kError:
-            raise not_taken("HiGHS", compiled)
+            hessian = (diags_array(columns) @ compiled.Q @ diags_array(columns)).tocsc()
+            hessian.sort_indices()
+            entries = (hessian.nnz, library.HessianFormat.kTriangular, hessian.indptr, hessian.indices)
+            statuses.append(self._highs.passHessian(len(columns), *entries, hessian.data * scale))
+        if library.HighsStatus.kError in statuses:
+            raise _refusal(compiled)
         self._passed = compiled.shape
 
     def _pass_changes(self) -> None:
-        """Take over data and rows that changed since the last solve."""
+        """Hand over the bounds of data columns and the rows that changed since the last solve."""
         compiled = self._compiled
-        data = self._compiled.data
+        data = compiled.data
         if compiled.shape != self._passed:
             self._pass_model()
         elif data.size:
-            widths = self._widths[data]
-            self._highs.changeColsBounds(len(data), data, compiled.lb[data] / widths, compiled.ub[data] / widths)
+            units = self._column_units[data]
+            self._highs.changeColsBounds(len(data), data, compiled.lb[data] / units, compiled.ub[data] / units)
 
     def _without_objective(self, search: SolveRun) -> RunResult:
-        """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
+        """Return unbounded or infeasible: HiGHS says "unbounded" also where there is no point, so look for one."""
         self._pass_model(scale=0.0)
         try:
-            name, x, _ = self._once(search, 0.0, {}, listen=False)
+            word, x, _ = self._once(search, 0.0, {}, reports=False)
         finally:
             self._pass_model()
-        status = search.or_interrupted(status_of(STOP, name, has_point=False))
+        status = search.or_interrupted(status_of(STOP, word, has_point=False))
         if x is not None:
             status = Stop.UNBOUNDED
         return without_a_best(self.who, status, otherwise=f"HiGHS stopped: {status}.")
 
 
 def _keep_best(pool: list[Vector], search: SolveRun) -> None:
-    """Let go of the worse half once there are many more than wanted: a long search meets thousands."""
+    """Drop the worse half of the pool once it has many more points than are wanted."""
     if len(pool) > _KEPT * search.pool:
         pool.sort(key=lambda point: search.compiled.sense * search.compiled.evaluate(point))
         del pool[len(pool) // 2 :]
 
 
 def _no_nan(bounds: Vector) -> Vector:
-    """Hand data without a value over as 0 until they have one."""
+    """Return the bounds with 0 instead of NaN, which a data column has before its first value."""
     return np.where(np.isnan(bounds), 0.0, bounds)
 
 
@@ -556,9 +580,9 @@ def _option_names(highs: Any) -> list[str]:
 
 # ---- HiGHS without a word on standard output -------------------------------------------------------------------------
 def silent_highs() -> Any:
-    """Return a new ``highspy.Highs`` that prints nothing, its licence notice neither.
+    """Return a new ``highspy.Highs`` that prints nothing, not even its licence notice.
 
-    HiGHS 1.16 prints that notice when its constructor enables the callbacks, which is before an option can be set.
+    HiGHS 1.16 prints it when the constructor enables callbacks, before options can be set.
     """
     return _silent_class()()
 
@@ -568,7 +592,7 @@ def _silent_class() -> Any:
     import highspy
 
     class SilentHighs(highspy.Highs):
-        """HiGHS, told to be silent before it may speak."""
+        """HiGHS with ``output_flag`` off before its constructor can print."""
 
         def enableCallbacks(self) -> None:  # noqa: N802 - its name in highspy
             self.setOptionValue("output_flag", False)
@@ -578,20 +602,23 @@ def _silent_class() -> Any:
 
 
 # ---- the scale of a program before HiGHS, whose tolerances are absolute, sees it -------------------------------------
-_GREATEST_SQUARE = 2.0**26  # coefficient of a column's square once the column is scaled
+_GREATEST_SQUARE = 2.0**26  # greatest diagonal entry of Q after the columns are scaled
 _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake
 
 
 def first_scale(compiled: CompiledModel) -> float:
     """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
     size = greatest_cost(compiled)
-    if size:
-        return max(1.0, power_of_two((1.0 if compiled.Q is not None else 1024.0) / size, math.ceil))
-    return 1.0
+    wanted = 1024.0
+    if compiled.Q is not None:
+        wanted = 1.0
+    if not size:
+        return 1.0
+    return max(1.0, power_of_two(wanted / size, math.ceil))
 
 
 def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: float) -> float | None:
-    """Return a greater scale, at which 1e-6 is below the relative gap at ``objective``; None if ``scale`` will do."""
+    """Return a greater scale, at which 1e-6 is below the relative gap; None if ``scale`` is enough, or the greatest."""
     if not is_blind(compiled, objective, gap, scale):
         return None
     needed = power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)), math.ceil)
@@ -602,28 +629,28 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
 
 
 def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float) -> bool:
-    """Whether HiGHS, at this scale, may pass over a solution better than ``objective`` by more than the gap."""
+    """Return whether HiGHS's 1e-6, at this scale, may hide a solution that is better by more than the gap."""
     if not compiled.integer.any():
         return False
-    missing = compiled.sense * (objective - best_conceivable(compiled))
-    if missing <= ZERO_SHARE * greatest_cost(compiled):
+    room = compiled.sense * (objective - best_conceivable(compiled))
+    if room <= ZERO_SHARE * greatest_cost(compiled):
         return False
-    return HIGHS_IMPROVEMENT / scale > max(gap, LEAST_GAP) * abs(objective) > 0
+    return 0 < max(gap, LEAST_GAP) * abs(objective) < HIGHS_IMPROVEMENT / scale
 
 
 def best_conceivable(compiled: CompiledModel) -> float:
-    """Return the linear objective with each column at its better bound: no point does better."""
+    """Return a bound of a linear objective: each column at its better end."""
     used = compiled.c != 0
-    ends = [compiled.c[used] * bound[used] for bound in (compiled.lb, compiled.ub)]
-    best = np.minimum(*ends) if compiled.sense > 0 else np.maximum(*ends)
-    return compiled.c0 + float(best.sum())
+    cost = compiled.c[used]
+    end = np.where(compiled.sense * cost > 0, compiled.lb[used], compiled.ub[used])
+    return compiled.c0 + float((cost * end).sum())
 
 
-def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
-    """Return the sides of the rows, those that no point comes near to brought to where HiGHS takes them for numbers.
+def _finite_sides(compiled: CompiledModel) -> tuple[Vector, Vector]:
+    """Return the sides of the rows, with 1e19 instead of 1e20 and more where no point comes near.
 
-    HiGHS refuses a program with a row that is to be at least 1e20, or at most -1e20. Where the bounds of the columns
-    keep the row far below, 1e19 says the same: there is no such point.
+    HiGHS refuses a lower side of 1e20 or more, and an upper side of -1e20 or less. If the bounds of the columns keep
+    the row below 1e17, a side of 1e19 is as infeasible.
     """
     low = compiled.row_lb
     high = compiled.row_ub
@@ -643,8 +670,15 @@ def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
     return low, high
 
 
-def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
-    """Return the error for a program that HiGHS refuses, naming the number that it refuses."""
+def _refusal(compiled: CompiledModel) -> InvalidValueError:
+    """Return the error for a program that HiGHS refuses, with the number that it refuses.
+
+    Raises
+    ------
+    InvalidValueError
+        That number is a coefficient.
+    """
+    who = HighsSession.who
     refuse_huge(who, [compiled.A.data])
     then = "Choose units that are nearer to 1."
     sides = (
@@ -654,33 +688,32 @@ def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
     for kind, members, low, high in sides:
         for place in np.flatnonzero((low >= _INFINITE) | (high <= -_INFINITE)).tolist():
             name = getattr(members[place], "name", f"number {place + 1}")
-            most = low[place] if low[place] >= _INFINITE else high[place]
-            return InvalidValueError(
-                who, "bounds and sides of rows that are numbers to it, below 1e20",
-                f"{kind} {name!r} is to be {'at least' if most > 0 else 'at most'} {most:.3g}", then,
-            )  # fmt: skip
+            but = f"{kind} {name!r} is to be at most {high[place]:.3g}"
+            if low[place] >= _INFINITE:
+                but = f"{kind} {name!r} is to be at least {low[place]:.3g}"
+            return InvalidValueError(who, "bounds and sides of rows that are numbers to it, below 1e20", but, then)
     then = "Choose another solver: solver='scip' or 'clarabel'."
     return InvalidValueError(who, "a program that it takes", "it calls this one an error and does not say why", then)
 
 
 def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
-    """Return, per column and per row, the power of two that HiGHS is to count as 1: not 1 in a QP only.
+    """Return the units, powers of two, in which HiGHS sees the columns and the rows: 1 except in a QP.
 
-    Each column gets, in some row, at least half of that row's greatest coefficient; then the greatest coefficient of
-    each row is brought near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
+    Columns are scaled so that each has, in some row, at least half of the row's greatest coefficient; rows then so that
+    their greatest is near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
     """
     columns = np.ones(len(compiled.columns))
     rows = np.ones(compiled.A.shape[0])
     if compiled.Q is None or not compiled.A.nnz:
         return columns, rows
     A = compiled.A
-    size = np.abs(compiled.A.data)
+    size = np.abs(A.data)
     row = rows_of_entries(A)
     share = np.zeros(A.shape[1])
     greatest = greatest_by_row(size, row, len(rows))
     np.maximum.at(share, A.indices, size / greatest[row])
     columns = np.exp2(-np.round(np.log2(np.where(share > 0.0, share, 1.0))))
-    # A square may not become too large for HiGHS beside the rest of the objective.
+    # The square of a column may not dominate the objective.
     square = np.abs(compiled.Q.diagonal()) * first_scale(compiled)
     most = np.exp2(np.floor(0.5 * np.log2(_GREATEST_SQUARE / np.where(square > 0.0, square, 1.0))))
     columns = np.where(square > 0.0, np.minimum(columns, np.maximum(most, 1.0)), columns)
@@ -688,7 +721,7 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
 
 
 # ---- HiGHS's stop statuses, each mapped to one of ours ---------------------------------------------------------------
-# by the names of highspy.HighsModelStatus
+# a name of highspy.HighsModelStatus -> our status with a point, and without one
 STOP: StopTable = {
     "kNotset": (Stop.ERROR, Stop.ERROR),
     "kLoadError": (Stop.ERROR, Stop.ERROR),

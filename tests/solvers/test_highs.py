@@ -540,3 +540,50 @@ def test_a_huge_coefficient_is_still_told_as_one() -> None:
     m.huge = pyo.Constraint(expr=3e16 * m.x + m.y >= 1)
     with pytest.raises(CeoptError, match=r"coefficients below 1e15, but the greatest is 3e\+16"):
         HighsSession(compile_model(m)).solve()
+
+
+def test_without_a_proof_an_lp_is_solved_finer_and_then_without_presolve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second other run once had presolve on again, and repeated the first."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(3), bounds=(0, 1))
+    m.r = pyo.Constraint(expr=m.x[0] + m.x[1] + m.x[2] >= 1.5)
+    m.o = pyo.Objective(expr=m.x[0] + 2 * m.x[1] + 3 * m.x[2])
+    run = highspy.Highs.run
+    ran = []
+
+    def noted(highs: Any) -> Any:
+        ran.append([highs.getOptionValue(name)[1] for name in ("presolve", "dual_feasibility_tolerance")])
+        return run(highs)
+
+    monkeypatch.setattr(highspy.Highs, "run", noted)
+    monkeypatch.setattr(HighsSession, "_proof", lambda *_: (False, None))
+    outcome = HighsSession(compile_model(m)).solve()
+
+    assert outcome.status is Status.FEASIBLE
+    assert outcome.bound is None
+    assert ran == [["choose", 1e-7], ["choose", 1e-10], ["off", 1e-7]]
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(0.05, ["off"]), (60.0, ["choose", "off"])])
+def test_infeasible_without_presolve_is_not_asked_twice(
+    seconds: float, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(1000), bounds=(0, 1))
+    m.r = pyo.ConstraintList()
+    for _ in range(3):
+        m.r.add(pyo.quicksum(float(c) * v for c, v in zip(rng.random(1000), m.x.values(), strict=True)) >= 1000)
+    m.o = pyo.Objective(expr=pyo.quicksum(m.x.values()))
+    run = highspy.Highs.run
+    ran = []
+
+    def noted(highs: Any) -> Any:
+        ran.append(highs.getOptionValue("presolve")[1])
+        return run(highs)
+
+    monkeypatch.setattr(highspy.Highs, "run", noted)
+    outcome = HighsSession(compile_model(m)).solve(time_limit_s=seconds)
+
+    assert outcome.status is Status.INFEASIBLE
+    assert ran == runs
