@@ -28,7 +28,7 @@ from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_
 from ceopt.solvers.registry import SOLVERS, Solver
 from ceopt.solvers.session import Start, sparse_start
 from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
-from ceopt.solvers.trust import checked, claims_survive_rounding, contradicts, missed, within_rounding
+from ceopt.solvers.trust import checked, contradicts, drop_claims_lost_in_rounding, relative_violation, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
 
 # ==== A session for programs of extreme numbers =======================================================================
@@ -133,10 +133,10 @@ class WideSession:
         spent = time.perf_counter() - began
         if outcome.status is Stop.UNBOUNDED and wide.any():
             units = rescaled(compiled, np.zeros_like(wide), at)
-            return claims_survive_rounding(self._run(request, units, is_last=True), units.program)
+            return drop_claims_lost_in_rounding(self._run(request, units, is_last=True), units.program)
         if outcome.x is None or not wide.any():
-            return replace(claims_survive_rounding(outcome, units.program), run_time=spent)
-        best = self._whole(request, outcome)
+            return replace(drop_claims_lost_in_rounding(outcome, units.program), run_time=spent)
+        best = self._whole(request, drop_claims_lost_in_rounding(outcome, units.program))
         return replace(best, run_time=time.perf_counter() - began)
 
     # -- runs ----------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class WideSession:
         except OutOfTimeError as error:
             return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
         outcome = self._confirmed(session, program, request.in_units(units, is_last=is_last))
-        if is_again and is_last and outcome.x is not None and missed(program, outcome.x) > KEPT_SHARE:
+        if is_again and is_last and outcome.x is not None and relative_violation(program, outcome.x) > KEPT_SHARE:
             return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
         is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
         if is_doubtful and span_of(program) > _FAR_APART:
@@ -205,7 +205,7 @@ class WideSession:
         except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
             return {}
         second = session.solve(time_limit_s=limit_s, relative_gap=request.relative_gap, start=start)
-        if second.x is None or missed(program, second.x) > KEPT_SHARE:
+        if second.x is None or relative_violation(program, second.x) > KEPT_SHARE:
             return {}
         is_better = contradicts(optimum.objective, program.evaluate(second.x), program, second.x)
         if is_better:
@@ -225,7 +225,7 @@ class WideSession:
         last = relaxation
         for around in _AROUND:
             near = rescaled(compiled, none_wide, relaxation.x, around=around)
-            last = claims_survive_rounding(self._run(request, near, is_last=True), near.program)
+            last = drop_claims_lost_in_rounding(self._run(request, near, is_last=True), near.program)
             outcome = self._both(relaxation, last, request.relative_gap)
             if best.x is None or self._is_better(outcome, best):
                 best = outcome
@@ -242,10 +242,10 @@ class WideSession:
         is_empty = True
         for part in _parts_beyond(self._compiled, np.flatnonzero(wide), relaxation.x):
             units = rescaled(part, wide, relaxation.x)
-            outcome = claims_survive_rounding(self._run(request, units, is_last=False), units.program)
+            outcome = drop_claims_lost_in_rounding(self._run(request, units, is_last=False), units.program)
             if outcome.x is not None:
                 near = rescaled(part, np.zeros_like(wide), outcome.x, around=_AROUND[-1])
-                outcome = claims_survive_rounding(self._run(request, near, is_last=True), near.program)
+                outcome = drop_claims_lost_in_rounding(self._run(request, near, is_last=True), near.program)
                 if outcome.x is not None:
                     return self._both(relaxation, outcome, request.relative_gap)
                 is_empty = False  # elsewhere in this part there may be something

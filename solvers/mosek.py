@@ -55,7 +55,7 @@ from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, require_class, without_a_best
 from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
-from ceopt.solvers.trust import PROVED_EMPTY
+from ceopt.solvers.trust import NO_OPTIMUM
 
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
@@ -526,7 +526,7 @@ class MosekSession(AbstractSession):
         problem = name_of(task.getprosta(which))
         message = f"MOSEK stopped: {_words(ended)}; the solution is {_words(solution)}."
         x: Vector | None = None
-        if status_of(solution, problem, "ok", has_point=True) not in PROVED_EMPTY:
+        if status_of(solution, problem, "ok", has_point=True) not in NO_OPTIMUM:
             x = np.array(task.getxx(which), dtype=np.float64)
             vouched = solution in {"optimal", "integer_optimal", "prim_feas", "prim_and_dual_feas"}
             if not vouched and not compiled.violation(self._own(x)) <= UNVOUCHED_VIOLATION:

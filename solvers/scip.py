@@ -66,7 +66,7 @@ from ceopt.solvers.tolerances import (
     SCIP_SEEN_COST,
     SCIP_SMALLEST,
 )
-from ceopt.solvers.trust import contradicts, missed
+from ceopt.solvers.trust import contradicts, relative_violation
 
 # ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
 
@@ -789,7 +789,9 @@ def _missed_row(compiled: CompiledModel, x: Vector, *, is_fine: bool) -> str:
     optimum of a network was 8e-5 too cheap.
     """
     violation = compiled.violation(x)
-    if violation <= SCIP_MISSED_ROW or missed(compiled, x) <= (SCIP_MISSED if is_fine else SCIP_ROUNDED_ROW):
+    if violation <= SCIP_MISSED_ROW or relative_violation(compiled, x) <= (
+        SCIP_MISSED if is_fine else SCIP_ROUNDED_ROW
+    ):
         return ""
     return f"SCIP stopped: by its tolerances the point misses the program by {violation:.3g}."
 

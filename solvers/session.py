@@ -26,7 +26,7 @@ from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.problem import Certificate, Outcome, Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION
-from ceopt.solvers.trust import PROVED_EMPTY, within_rounding
+from ceopt.solvers.trust import NO_OPTIMUM, within_rounding
 
 __all__ = [
     "AbstractSession",
@@ -338,7 +338,7 @@ def why_stopped(who: str, status: Stop, words: str) -> str:
 def without_a_best(who: str, status: Stop, *, otherwise: str) -> RunResult:
     """Return the result of a program that is infeasible or unbounded; ``otherwise`` is the message if neither."""
     message = otherwise
-    if status in PROVED_EMPTY:
+    if status in NO_OPTIMUM:
         message = f"{who} proved that the program is {status}."
     return RunResult(status=status, message=message)
 
@@ -402,8 +402,8 @@ def _measured(result: RunResult, search: SolveRun) -> Outcome:
     """Return the outcome with objective and violation recomputed from the model's own arrays."""
     compiled = search.compiled
     seconds = time.perf_counter() - search.began
-    if result.status in PROVED_EMPTY or result.x is None:
-        bound = None if result.status in PROVED_EMPTY else result.bound
+    if result.status in NO_OPTIMUM or result.x is None:
+        bound = None if result.status in NO_OPTIMUM else result.bound
         return Outcome(status=result.status, bound=bound, run_time=seconds, message=result.message)
     x = result.x
     bound = result.bound

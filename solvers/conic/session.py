@@ -16,10 +16,10 @@ from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, p
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.problem import Stop, Vector
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
-from ceopt.solvers.trust import PROVED_EMPTY
+from ceopt.solvers.trust import NO_OPTIMUM
 
 _STOPPED = frozenset({Stop.TIME_LIMIT, Stop.INTERRUPTED})
-_PROVED = frozenset({Stop.OPTIMAL, *PROVED_EMPTY})
+_PROVED = frozenset({Stop.OPTIMAL, *NO_OPTIMUM})
 _SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
 
 
@@ -138,7 +138,7 @@ class AbstractConicSession(AbstractSession):
             return RunResult(status=Stop.UNBOUNDED, message=message)
         ended = f"{self.who} stopped: {answer.words}"
         stop = answer.status if answer.status in _STOPPED else Stop.ERROR
-        if answer.status in PROVED_EMPTY:
+        if answer.status in NO_OPTIMUM:
             return RunResult(status=stop, message=f"{ended}; but its ray does not prove so.")
         if proof is None:
             return RunResult(status=stop, message=f"{ended}; without a point.")

@@ -15,7 +15,9 @@ import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers import Outcome, compile_model, registry, solve
 from ceopt.solvers.gurobi import settled_bound
+from ceopt.solvers.problem import Stop
 from ceopt.solvers.scip import OptimalityProof
+from ceopt.solvers.trust import drop_claims_lost_in_rounding
 from ceopt.solvers.units import wide_columns
 
 
@@ -198,3 +200,29 @@ def test_squares_in_extreme_columns_are_not_proved_by_scip_alone(monkeypatch: py
     assert result.status == "feasible"
     assert "contradicts a point in hand" in result.message
     assert result.objective == pytest.approx(LEAST, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("status", "point", "bound", "becomes"),
+    [
+        ("optimal", [0.0, 1.0], 1.0, "feasible"),
+        ("feasible", [0.0, 1.0], 0.5, "feasible"),
+        ("infeasible", None, None, "error"),
+        ("time_limit", None, 0.5, "time_limit"),
+    ],
+)
+def test_where_rounding_loses_coefficients_no_bound_is_kept(
+    status: str, point: list[float] | None, bound: float | None, becomes: str
+) -> None:
+    """The search calls an answer whose bound meets its cost optimal: once a bound stayed that had been taken back."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(2), bounds=(0, 1))
+    m.row = pyo.Constraint(expr=1e13 * m.x[0] + m.x[1] >= 1)
+    m.cost = pyo.Objective(expr=m.x[0] + m.x[1])
+    x = None if point is None else np.array(point)
+    outcome = Outcome(status=Stop(status), x=x, bound=bound, message="Limit.")
+
+    kept = drop_claims_lost_in_rounding(outcome, compile_model(m))
+
+    assert (kept.status, kept.bound, kept.doubted) == (becomes, None, True)
+    assert kept.message == "Limit. Coefficients of one row span 1e+13: nothing is proved."

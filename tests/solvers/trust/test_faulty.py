@@ -14,7 +14,7 @@ from faulty import FAULTS, faulty
 from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.trust import checked, contradicts, leaves_open, missed
+from ceopt.solvers.trust import checked, contradicts, leaves_open, relative_violation
 
 #: What a fault leaves of a best point that is read: the point, without its bound.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",
@@ -180,10 +180,10 @@ def test_what_a_point_misses_is_a_share_of_its_row() -> None:
     m.big = pyo.Constraint(expr=1e3 * m.x <= 1e9)
     m.cost = pyo.Objective(expr=m.x, sense=pyo.maximize)
     compiled = compile_model(m)
-    assert missed(compiled, np.array([1e6])) == 0.0
-    assert missed(compiled, np.array([1e6 + 1.0])) == pytest.approx(1e-6, rel=1e-3)
-    assert missed(compiled, np.array([-0.5])) == pytest.approx(0.5)
-    assert missed(compiled, np.array([np.nan])) == np.inf
+    assert relative_violation(compiled, np.array([1e6])) == 0.0
+    assert relative_violation(compiled, np.array([1e6 + 1.0])) == pytest.approx(1e-6, rel=1e-3)
+    assert relative_violation(compiled, np.array([-0.5])) == pytest.approx(0.5)
+    assert relative_violation(compiled, np.array([np.nan])) == np.inf
 
 
 @pytest.mark.parametrize("sense", [pyo.minimize, pyo.maximize])
