@@ -267,7 +267,7 @@ def _table(path: Path, content: bytes, described: list[dict[str, Any]]) -> pd.Da
             texts[column["name"]] = str
     return pd.read_csv(
         io.BytesIO(content),
-        compression="gzip" if path.suffix == ".gz" else None,
+        compression={".gz": "gzip"}.get(path.suffix),
         dtype=texts,
         keep_default_na=False,
         na_values=[""],
@@ -308,7 +308,8 @@ def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Fe
 def _description(source: Source, entry: dict[str, Any]) -> str:
     notes = [entry[key] for key in ("note", "favourable_note") if entry.get(key)]
     zero = entry.get("zero_means_missing")
-    notes += [f"Zero means missing in {', '.join(zero)}."] if zero else []
+    if zero:
+        notes.append(f"Zero means missing in {', '.join(zero)}.")
     notes += [f"{value}: {meaning}." for value, meaning in entry.get("special_values", {}).items()]
     return " ".join([f"{source.title}, from {source.holder}. Label {entry['label']}.", *notes])
 

@@ -132,12 +132,12 @@ def excess(
     lines: list[_Line | None] = [None] * len(rows)
     for start, places in _people(factual, space, len(rows)):
         some = [given[place] for place in places]
-        wide = _widened(space, start, [one.point for one in some])
+        wide = _widened(space, start, some)
         asked = shared if wide == space else question.read(wide, began)
         for place, line in zip(places, question.lines(asked, start, some, began), strict=True):
             lines[place] = line
         began = time.perf_counter()
-    return _table(_labels(answers, ranks), [line for line in lines if line is not None])
+    return _table(_labels(answers, ranks), list(filter(None, lines)))
 
 
 # ---- what was given --------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _given(space: FeatureSpace, row: Any) -> _Given:
 def _labels(answers: Any, ranks: Sequence[int]) -> list[Any]:
     """Return what the table calls each answer."""
     if isinstance(answers, pd.DataFrame):
-        return [plain(label) for label in answers.index.tolist()]
+        return list(map(plain, answers.index.tolist()))
     if isinstance(answers, SolutionSet):
         return list(ranks)
     return list(range(len(ranks)))
@@ -177,11 +177,13 @@ def _people(factual: Any, space: FeatureSpace, n: int) -> list[tuple[Point, list
     return list(people.values())
 
 
-def _widened(space: FeatureSpace, start: Point, points: Sequence[Point]) -> FeatureSpace:
-    """Return the space with inferred bounds wide enough for the points, and without inferred steps that they break."""
-    return FeatureSpace(
-        _wide(feature, start[feature.name], [point[feature.name] for point in points if point]) for feature in space
-    )
+def _widened(space: FeatureSpace, start: Point, answers: Sequence[_Given]) -> FeatureSpace:
+    """Return the space with inferred bounds wide enough for answers, and without inferred steps that they break."""
+    points = [one.point for one in answers if one.point]
+    features = []
+    for feature in space:
+        features.append(_wide(feature, start[feature.name], [point[feature.name] for point in points]))
+    return FeatureSpace(features)
 
 
 def _wide(feature: Feature, start: float, values: Sequence[float]) -> Feature:
@@ -260,8 +262,11 @@ class _PriceQuestion:
         checks = iter(found)
         lines = []
         for one in answers:
-            check = Check(valid=False, prediction=None, broken=one.faults) if one.faults else next(checks)
-            cost = math.nan if one.faults else float(settings.cost.value(space, start, one.point))
+            check = Check(valid=False, prediction=None, broken=one.faults)
+            cost = math.nan
+            if not one.faults:
+                check = next(checks)
+                cost = float(settings.cost.value(space, start, one.point))
             lines.append(_Line(cost=cost, optimum=optimum, bound=bound, valid=check.valid, broken=check.broken))
         return lines
 

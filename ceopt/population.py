@@ -241,7 +241,9 @@ def _scores(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> dict[str, An
 
 
 def _name(model: Any) -> str:
-    return f"file {str(model)!r}" if isinstance(model, str | Path) else type(model).__name__
+    if isinstance(model, str | Path):
+        return f"file {str(model)!r}"
+    return type(model).__name__
 
 
 def changed_model(model: Any) -> InvalidValueError:
@@ -505,7 +507,9 @@ def _answers_in_turn(
 
     def arguments(k: int) -> tuple[Any, ...] | None:
         seconds = shared.part(rows_left=len(left) - k, most=prepared.settings.time_limit_s)
-        return None if seconds is None else (prepared, queries.iloc[[left[k]]], seconds)
+        if seconds is None:
+            return None
+        return prepared, queries.iloc[[left[k]]], seconds
 
     not_begun = dict.fromkeys(left)
     for k, found in completed(

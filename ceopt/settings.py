@@ -188,7 +188,9 @@ class _OrFlag(AbstractCheck):
 
     def require(self, who: str, name: str, value: Any) -> Any:
         """Return the flag, or what the other check returns."""
-        return value if isinstance(value, bool) else self.check.require(who, name, value)
+        if isinstance(value, bool):
+            return value
+        return self.check.require(who, name, value)
 
 
 #: Seconds that something may take.

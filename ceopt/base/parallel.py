@@ -317,7 +317,9 @@ def rows_of_data(who: str, estimator: Any, X: Any, labels: NDArray[Any]) -> Any:
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n != len(labels):
         raise InvalidValueError(who, "a label for each row", f"X has {n} rows and y {len(labels)}", "Match them.")
-    return X if hasattr(X, "shape") else np.asarray(X)
+    if hasattr(X, "shape"):
+        return X
+    return np.asarray(X)
 
 
 def each_retrained(

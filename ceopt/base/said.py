@@ -74,9 +74,9 @@ def together(*texts: str) -> str:
     >>> both, [phrase.name for phrase in both.phrases]
     ('It is late. HiGHS stopped.', ['late', 'verbatim'])
     """
-    known = [text for text in texts if text]
+    known = list(filter(None, texts))
     if len(known) < 2:
-        return known[0] if known else ""
+        return next(iter(known), "")
     phrases: list[Phrase] = []
     for text in known:
         phrases += phrases_of(text)
@@ -126,5 +126,5 @@ def _field(value: Any) -> Any:
     if isinstance(value, Said):
         return phrase_in(value)
     if isinstance(value, tuple):
-        return tuple(_field(entry) for entry in value)
+        return tuple(map(_field, value))
     return value

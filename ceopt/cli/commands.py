@@ -48,7 +48,7 @@ class _Group(TyperGroup):
             if not hasattr(error, "format_message"):
                 raise
             context = getattr(error, "ctx", None)
-            path = context.command_path if context is not None else "ceopt"
+            path = getattr(context, "command_path", "ceopt")
             _fail(f"{error.format_message().rstrip('.')}. See {path} --help.")
         sys.exit(code or 0)
 

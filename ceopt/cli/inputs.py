@@ -257,8 +257,8 @@ def _separator(path: Path) -> str:
 def _has_commas_in_numbers(frame: pd.DataFrame) -> bool:
     """Tell whether some column holds numbers with a comma, and nothing else."""
     for name in frame.select_dtypes(exclude="number").columns:
-        texts = [str(cell) for cell in frame[name].dropna().unique()]
-        has_comma = any(_COMMA.fullmatch(text) for text in texts)
+        texts = list(map(str, frame[name].dropna().unique()))
+        has_comma = any(map(_COMMA.fullmatch, texts))
         if has_comma and all(_COMMA.fullmatch(text) or _WHOLE.fullmatch(text) for text in texts):
             return True
     return False
@@ -271,7 +271,7 @@ def _parsed(path: Path, space: FeatureSpace | None, texts: Mapping[str, Collecti
         return _with_levels(path, plain, texts, **how)
     levels = {f.name: f.levels for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
     missing: dict[str, list[str]] = dict.fromkeys(names, _MISSING)
-    missing |= {name: [] if "" in known else [""] for name, known in levels.items()}
+    missing |= {name: list({""}.difference(known)) for name, known in levels.items()}
     frame: pd.DataFrame = pd.read_csv(
         path, dtype=dict.fromkeys(levels, str), keep_default_na=False, na_values=missing, **how
     )
@@ -352,13 +352,16 @@ def _members(part: Any) -> Iterator[Any]:
     """Yield the models that a model is made of."""
     for word in _PARTS:
         held = getattr(part, word, None)
-        listed = held if isinstance(held, list) else [held]
-        yield from (inner for inner in listed if inner is not None and not isinstance(inner, str))
+        if not isinstance(held, list):
+            held = [held]
+        yield from (inner for inner in held if inner is not None and not isinstance(inner, str))
 
 
 def _names(given: Any) -> list[str]:
     """Return names as a list; none where a model was not fitted on a frame."""
-    return [] if given is None else [str(name) for name in given]
+    if given is None:
+        return []
+    return list(map(str, given))
 
 
 def _chosen(names: Sequence[str], columns: Any) -> list[str]:
@@ -438,16 +441,20 @@ def read_inputs(
         A pickle that was not allowed; an unknown column, label or row.
     """
     model = read_model(model_path, allow_pickle=allow_pickle, may_be_function=may_be_function)
-    space = None if space_path is None else FeatureSpace.from_json(space_path)
+    space = None
+    known = getattr(model, "feature_names_in_", None)
+    who = "the model"
+    if space_path is not None:
+        space = FeatureSpace.from_json(space_path)
+        known = space.names
+        who = "the space"
     codes = categorical if is_function(model) else ()
     frame, *notes = read_table(data_path, space, texts=text_columns(model), codes=codes)
     for name in label_columns:
         if name not in frame.columns:
             raise UnknownNameError.among("--label-column", "column", name, frame.columns)
     features = frame.drop(columns=list(label_columns))
-    known = getattr(model, "feature_names_in_", None) if space is None else space.names
     extra = [name for name in features.columns if known is not None and name not in list(known)]
-    who = "the model" if space is None else "the space"
     if extra:
         notes.append(f"Left out, as {who} does not know them: {', '.join(map(str, extra))}.")
         features = features.drop(columns=extra)
@@ -463,7 +470,7 @@ def read_inputs(
         then = "Say it in the file of the space, or leave --space out."
         raise InvalidValueError("--categorical", "a space that is inferred", "--space is given", then)
     space = _moved(space, moves)
-    notes = [printable(note) for note in notes]
+    notes = list(map(printable, notes))
     if show_space:
         notes.append(str(space))
     for name in space.names:
@@ -489,7 +496,7 @@ def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any
     predicted = FunctionOracle(model, space).predict(data)
     if predicted.dtype.kind == "f" and (predicted != np.floor(predicted)).any():
         return None
-    return tuple(plain(label) for label in pd.unique(pd.Series(predicted)).tolist())
+    return tuple(map(plain, pd.unique(pd.Series(predicted)).tolist()))
 
 
 def read_model(path: Path, *, allow_pickle: bool, may_be_function: bool = False) -> Any:

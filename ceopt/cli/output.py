@@ -48,7 +48,7 @@ def read_answers(path: Path) -> SolutionSet | Cohort:
     """
     lines = [line for line in read_text(_WHO, path).split("\n") if line.strip()]  # a text may hold U+2028
     if len(lines) > 1 and all(line.startswith("{") and line.rstrip().endswith("}") for line in lines):
-        return _cohort_of([SolutionSet.from_json(line) for line in lines])
+        return _cohort_of(list(map(SolutionSet.from_json, lines)))
     _, document = json_document(_WHO, path)
     if isinstance(document, dict) and document.get("format") == FORMAT:
         return Cohort.from_json(path)

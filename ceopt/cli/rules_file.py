@@ -168,7 +168,9 @@ def _equations(value: Any) -> Any:
 
 def _text(level: Any) -> str:
     """Return a level as JSON has it for a key."""
-    return level if isinstance(level, str) else json.dumps(level)
+    if isinstance(level, str):
+        return level
+    return json.dumps(level)
 
 
 def _kind(value: Any) -> str:

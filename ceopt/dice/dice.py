@@ -431,7 +431,7 @@ search
             options=self.options,
             total_time_limit_s=total_time_limit_s,
         )
-        before = [plain(label) for label in predicted(who, model, rows, self.space).tolist()]
+        before = list(map(plain, predicted(who, model, rows, self.space).tolist()))
         threshold = search.get("stopping_threshold", 0.5)
         wanted = self._wanted(who, desired_class, desired_range, before, threshold)
         results, black_box = inquiry.answer(rows, [one.target for one in wanted], n)
@@ -480,7 +480,6 @@ search
             final_cfs_df=counterfactuals,
             outcome_name=data.outcome_name,
             model_type=model.model_type,
-            desired_class=wanted.outcome if model.is_classifier else None,
-            desired_range=None if model.is_classifier else wanted.outcome,
             solution_set=result,
+            **{"desired_class" if model.is_classifier else "desired_range": wanted.outcome},
         )

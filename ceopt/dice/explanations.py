@@ -46,17 +46,19 @@ def require_some(who: str, results: Sequence[SolutionSet]) -> None:
     NoCounterfactualsError
         There is none at all.
     """
-    if any(len(result) for result in results):
+    if any(map(len, results)):
         return
     reasons = []
     for result in results[:_SHOWN]:
-        why = result.reason.rstrip(".")
-        reasons.append(f"row {result.query_id!r}: {result.status.value}" + (f", {why}" if why else ""))
+        why = ", ".join(filter(None, (result.status.value, result.reason.rstrip("."))))
+        reasons.append(f"row {result.query_id!r}: {why}")
     if len(results) > _SHOWN:
         reasons.append("...")
     but = f"there is none for any of {len(results)} ({'; '.join(reasons)})"
-    is_needless = all(result.status is Status.ALREADY_FAVOURABLE for result in results)
-    raise NoCounterfactualsError(who, "a counterfactual for some row", but, _NEEDLESS if is_needless else _THEN)
+    then = _THEN
+    if all(result.status is Status.ALREADY_FAVOURABLE for result in results):
+        then = _NEEDLESS
+    raise NoCounterfactualsError(who, "a counterfactual for some row", but, then)
 
 
 # ==== Tables shown where the user is: in a notebook as such, anywhere else as text ====================================
@@ -89,9 +91,8 @@ def only_changes(row: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFra
     """Return the counterfactuals with a dash for each value that is the row's."""
     shown = {}
     for name in counterfactuals.columns:
-        before = row[name].iloc[0]
-        cells = [_SAME if value == before else value for value in counterfactuals[name].tolist()]
-        shown[name] = pd.Series(cells, index=counterfactuals.index, dtype=object)
+        values = counterfactuals[name].astype(object)
+        shown[name] = values.mask(values == row[name].iloc[0], _SAME)
     return pd.DataFrame(shown)
 
 
@@ -142,12 +143,16 @@ class CounterfactualExamples:
     @property
     def new_outcome(self) -> Any:
         """What was asked for."""
-        return self.desired_class if self.model_type == "classifier" else self.desired_range
+        if self.model_type == "classifier":
+            return self.desired_class
+        return self.desired_range
 
     @property
     def reason(self) -> str:
         """Why there is no counterfactual, or none beyond these; empty where there is nothing to say."""
-        return "" if self.solution_set is None else self.solution_set.reason
+        if self.solution_set is None:
+            return ""
+        return self.solution_set.reason
 
     def visualize_as_dataframe(self, display_sparse_df: bool = True, show_only_changes: bool = False) -> None:
         """Show the row and its counterfactuals as tables: in a notebook, else as text.
@@ -177,7 +182,9 @@ class CounterfactualExamples:
             return
         say(f"Counterfactuals (outcome wanted: {printable(str(self.new_outcome))})")
         counterfactuals = self.final_cfs_df
-        show_frame(only_changes(self.test_instance_df, counterfactuals) if show_only_changes else counterfactuals)
+        if show_only_changes:
+            counterfactuals = only_changes(self.test_instance_df, counterfactuals)
+        show_frame(counterfactuals)
         if self.reason:
             say(self.reason)
 
@@ -213,17 +220,17 @@ Shares = Mapping[str, float]
 def to_text(examples: Sequence[CounterfactualExamples], local: Sequence[Shares] | None, summary: Shares | None) -> str:
     """Return the text; the outcome wanted is that of the last row, as the format holds one."""
     last = examples[-1]
-    columns = [str(name) for name in last.test_instance_df.columns]
+    columns = list(map(str, last.test_instance_df.columns))
     names = [name for name in columns if name != last.outcome_name]
     local_shares = None
     if local is not None:
-        local_shares = [[shares[name] for name in names] for shares in local]
+        local_shares = [list(map(shares.__getitem__, names)) for shares in local]
     summary_shares = None
     if summary is not None:
-        summary_shares = [summary[name] for name in names]
+        summary_shares = list(map(summary.__getitem__, names))
     record = {
         "test_data": [_rows(example.test_instance_df) for example in examples],
-        "cfs_list": [None if example.final_cfs_df is None else _rows(example.final_cfs_df) for example in examples],
+        "cfs_list": [_rows(example.final_cfs_df) for example in examples],
         "local_importance": local_shares,
         "summary_importance": summary_shares,
         "data_interface": {"outcome_name": last.outcome_name, "data_df": "dummy_data"},
@@ -237,9 +244,11 @@ def to_text(examples: Sequence[CounterfactualExamples], local: Sequence[Shares] 
     return json.dumps(record)
 
 
-def _rows(frame: pd.DataFrame) -> list[list[Any]]:
-    columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
-    return [list(row) for row in zip(*columns, strict=True)]
+def _rows(frame: pd.DataFrame | None) -> list[list[Any]] | None:
+    if frame is None:
+        return None
+    columns = [map(plain, frame[name].tolist()) for name in frame.columns]
+    return list(map(list, zip(*columns, strict=True)))
 
 
 def _class(desired: Any) -> Any:
@@ -303,11 +312,14 @@ def _check(record: Mapping[str, Any]) -> None:
 def _examples(record: Mapping[str, Any]) -> list[CounterfactualExamples]:
     columns = record["feature_names_including_target"]
     examples = []
-    for rows, rows_found in zip(record["test_data"], record["cfs_list"], strict=True):
+    for rows, counterfactuals in zip(record["test_data"], record["cfs_list"], strict=True):
+        frame = None
+        if counterfactuals is not None:
+            frame = pd.DataFrame(counterfactuals, columns=columns)
         examples.append(
             CounterfactualExamples(
                 test_instance_df=pd.DataFrame(rows, columns=columns),
-                final_cfs_df=None if rows_found is None else pd.DataFrame(rows_found, columns=columns),
+                final_cfs_df=frame,
                 outcome_name=record["data_interface"]["outcome_name"],
                 model_type=record["model_type"],
                 desired_class=record["desired_class"],
@@ -327,8 +339,7 @@ def _importances(record: Mapping[str, Any]) -> tuple[list[dict[str, float]] | No
     names = record["feature_names"]
     local = None
     if record["local_importance"] is not None:
-        by_row = [dict(zip(names, shares, strict=True)) for shares in record["local_importance"]]
-        local = [_most_frequent_first(shares) for shares in by_row]
+        local = [_most_frequent_first(dict(zip(names, shares, strict=True))) for shares in record["local_importance"]]
     summary = None
     if record["summary_importance"] is not None:
         summary = _most_frequent_first(dict(zip(names, record["summary_importance"], strict=True)))
@@ -398,8 +409,8 @@ class CounterfactualExplanations:
         return cls(*from_text(json_str))
 
     def __repr__(self) -> str:
-        counts = [_count(example) for example in self.cf_examples_list]
-        return f"CounterfactualExplanations({len(counts)} rows, {sum(counts)} counterfactuals)"
+        count = sum(map(_count, self.cf_examples_list))
+        return f"CounterfactualExplanations({len(self.cf_examples_list)} rows, {count} counterfactuals)"
 
 
 # ==== How often columns change in counterfactuals: of one row, and of all =============================================
@@ -428,9 +439,10 @@ def require_enough(
     """
     if rows is None and given is None:
         raise InvalidValueError(who, "rows or counterfactuals", "neither is given", "Give query_instances.")
-    known = rows if given is None else len(given)
-    if summary and known is not None and known < _ENOUGH:
-        but = f"there are {known}"
+    if given is not None:
+        rows = len(given)
+    if summary and rows is not None and rows < _ENOUGH:
+        but = f"there are {rows}"
         raise InvalidValueError(who, f"at least {_ENOUGH} rows", but, "Give more, or ask local_feature_importance.")
     if given is None:
         if _TOTAL.require(who, "total_CFs", total) < _ENOUGH:
@@ -451,8 +463,11 @@ def require_enough(
 
 def warn_of_cut(who: str, examples: Sequence[CounterfactualExamples], *, stacklevel: int) -> None:
     """Name in one warning the rows that a limit has ended before all their counterfactuals were found."""
-    results = [example.solution_set for example in examples]
-    cut = [repr(one.query_id) for one in results if one is not None and not (one.complete or one.status in _NONE_LEFT)]
+    cut = []
+    for example in examples:
+        result = example.solution_set
+        if result is not None and not result.complete and result.status not in _NONE_LEFT:
+            cut.append(repr(result.query_id))
     if cut:
         named = ", ".join(cut[:_NAMED]) + (", ..." if len(cut) > _NAMED else "")
         warnings.warn(
@@ -469,7 +484,7 @@ def importances(
 ) -> CounterfactualExplanations:
     """Return the counterfactuals with the share of them in which each column changes, of each row and of all."""
     counts = [_changes(example, names) for example in examples]
-    totals = [_count(example) for example in examples]
+    totals = list(map(_count, examples))
     of_rows = None
     if local:
         of_rows = [_shares(count, names, of) for count, of in zip(counts, totals, strict=True)]
@@ -486,11 +501,10 @@ def _changes(example: CounterfactualExamples, names: Sequence[str]) -> Counter[s
         return changed
     for name in names:
         before = plain(example.test_instance_df[name].iloc[0])
-        values = [plain(value) for value in example.final_cfs_df[name].tolist()]
-        changed[name] = sum(value != before for value in values)
+        changed[name] = sum(plain(value) != before for value in example.final_cfs_df[name].tolist())
     return changed
 
 
 def _shares(changed: Counter[str], names: Sequence[str], of: int) -> dict[str, float]:
     """Return the share of each column among so many counterfactuals, the most frequent first."""
-    return _most_frequent_first({name: changed[name] / of if of else 0.0 for name in names})
+    return _most_frequent_first({name: changed[name] / max(of, 1) for name in names})

@@ -85,10 +85,10 @@ class Model:
         Text().require(_WHO_MODEL, "model_path", self.model_path)
         if self.model_path:
             raise _NO_PATH.of(_WHO_MODEL, "model_path", self.model_path)
-        if self.func is not None or self.kw_args is not None:
-            word, given = ("func", self.func) if self.func is not None else ("kw_args", self.kw_args)
-            then = "Put the transformation before the model: sklearn.pipeline.make_pipeline(encoder, model)."
-            raise InvalidValueError(_WHO_MODEL, "a model that takes raw rows", f"{word} is {given!r}", then)
+        for word, given in (("func", self.func), ("kw_args", self.kw_args)):
+            if given is not None:
+                then = "Put the transformation before the model: sklearn.pipeline.make_pipeline(encoder, model)."
+                raise InvalidValueError(_WHO_MODEL, "a model that takes raw rows", f"{word} is {given!r}", then)
         if isinstance(self.model, type) or not callable(getattr(self.model, "predict", None)):
             but = f"model is {self.model!r}"
             raise InvalidTypeError(_WHO_MODEL, "a fitted model with predict", but, "Fit one and pass it as model=.")
@@ -171,8 +171,7 @@ def full_ranges(space: FeatureSpace, ranges: Ranges) -> dict[str, list[Any]]:
     """Return the range or the levels of every column, those of the data where no others are given."""
     full: dict[str, list[Any]] = {}
     for feature in space:
-        own = feature.levels if feature.is_finite else (feature.lower, feature.upper)
-        full[feature.name] = list(ranges.get(feature.name, own))
+        full[feature.name] = list(ranges.get(feature.name, feature.levels or (feature.lower, feature.upper)))
     return full
 
 
@@ -408,7 +407,7 @@ def _frame(who: str, given: Any) -> pd.DataFrame:
         case Mapping():
             return pd.DataFrame([dict(given)])
         case list() if given and all(isinstance(row, Mapping) for row in given):
-            return pd.DataFrame([dict(row) for row in given])
+            return pd.DataFrame(list(map(dict, given)))
     but = f"query_instances is {type(given).__name__}"
     raise InvalidTypeError(who, "rows by column name", but, "Give a frame, as X_test[0:1], a dict or a list of dicts.")
 
@@ -449,7 +448,7 @@ def classes_of(model: Any, outcomes: Any) -> tuple[Any, ...]:
     known = getattr(model, "classes_", None)
     if known is None:
         known = sorted(outcomes.dropna().unique().tolist())
-    return tuple(plain(label) for label in known)
+    return tuple(map(plain, known))
 
 
 def class_wanted(

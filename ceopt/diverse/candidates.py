@@ -70,7 +70,9 @@ class Diversity:
 
         def differs(i: int, rest: NDArray[np.intp]) -> NDArray[np.bool_]:
             cosine = cosines(moves[i], moves[rest])
-            return np.asarray(1.0 - (np.abs(cosine) if self.absolute else cosine) >= self.beta - LIMIT_ROUNDING)
+            if self.absolute:
+                cosine = np.abs(cosine)
+            return np.asarray(1.0 - cosine >= self.beta - LIMIT_ROUNDING)
 
         return greedy(len(points), differs, most)
 
@@ -316,12 +318,17 @@ def _search(
     had = set[bytes]()
     rows = data.rows.coordinates
     # Of rows that are known to be favoured the others need not be looked at.
-    which = np.arange(len(rows)) if known is None else np.flatnonzero(known)
-    raw = rows if known is None else rows[which]
+    which = np.arange(len(rows))
+    raw = rows
+    neighbours = data.neighbours
+    if known is not None:
+        which = np.flatnonzero(known)
+        raw = rows[which]
+        neighbours = None
     points = keeper.projection(raw)
     may_repeat = points is not raw and not keep_repeats
     first = max(_FIRST, _PER_CANDIDATE * (cutoff.count or 0))
-    for places, distances in _blocks(data.neighbours if known is None else None, keeper, raw, points, first):
+    for places, distances in _blocks(neighbours, keeper, raw, points, first):
         if found.looked_at > patience:
             return None
         for k in np.flatnonzero(_favoured(keeper, raw, points, places, found, is_known=known is not None)).tolist():
@@ -524,7 +531,8 @@ def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
         row = row.to_numpy()  # a row of a frame that has no names either
     if isinstance(row, np.ndarray | list | tuple) and not rows.is_frame:
         values = np.asarray(row, dtype=object)
-        values = values[0] if values.ndim == 2 and len(values) == 1 else values
+        if values.ndim == 2 and len(values) == 1:
+            values = values[0]
         if values.shape != (len(rows.space),):
             raise InvalidValueError(
                 f"{_WHO}.explain", f"a row of {len(rows.space)} values", f"row has shape {values.shape}",

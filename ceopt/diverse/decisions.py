@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import numpy as np
@@ -31,7 +31,7 @@ from ceopt.formulations.targets import (
     one_of,
     parse_target,
 )
-from ceopt.oracle.model import ModelOracle
+from ceopt.oracle.model import ModelOracle, labels_named
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
@@ -124,8 +124,9 @@ class Decisions:
         predictor, target = self._scored
         scores = predictor.score(points)
         slacks = slack(predictor, points, target)
-        labels = predictor.labels or ()
-        said = [float(s) if scores.ndim == 1 else dict(zip(labels, s.tolist(), strict=True)) for s in scores]
+        said: list[Any] = scores.tolist()
+        if scores.ndim > 1:
+            said = [dict(zip(predictor.labels or (), of_point, strict=True)) for of_point in said]
         return list(zip(said, slacks.tolist(), strict=True))
 
 
@@ -216,9 +217,10 @@ class _Function:
         if said.shape != (len(points),):
             returned = f"predict returned an array of shape {said.shape}"
             hint = "Return one for each row that it is given."
-            if said.ndim == 2 and len(said) == len(points):
+            if said.shape == (len(points), 1):
+                hint = "Return its column: .ravel()."
+            elif said.ndim == 2 and len(said) == len(points):
                 hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
-                hint = "Return its column: .ravel()." if said.shape[1] == 1 else hint
             raise InvalidValueError(
                 _WHO, f"one label or value for each of {len(points)} rows, shape ({len(points)},)", returned, hint
             )
@@ -226,13 +228,15 @@ class _Function:
             return said, self._within(said, self._range)
         self._require_labels(said)
         found = one_of(said, self._labels)
-        return said, ~found if self._but else found
+        return said, found != self._but
 
     def _asked(self, points: Floats) -> Any:
         if not self._is_frame and self._space.is_continuous:
             return np.array(points)
         frame = raw_frame(self._space, points)
-        return frame if self._is_frame else array_of(frame)
+        if self._is_frame:
+            return frame
+        return array_of(frame)
 
     @property
     def asked(self) -> tuple[Any, Any]:
@@ -273,8 +277,7 @@ def _labels_of(target: Any) -> tuple[Any, ...]:
         )
     if isinstance(target, OtherThan):
         target = target.label
-    given: Iterable[Any] = target if isinstance(target, set | frozenset | list) else [target]
-    labels = tuple(map(plain, given))
+    labels = tuple(map(plain, labels_named(target)))
     bad = [label for label in labels if not isinstance(label, str | bool | int | float) or _is_nan(label)]
     if bad or not labels:
         but = f"target is {target!r}" if labels else "the set is empty"
@@ -320,7 +323,9 @@ class Memory:
 
     def recall(self, decisions: Decisions) -> NDArray[np.bool_] | None:
         """Return which rows meet the target, if this was asked before."""
-        key = decisions.content() if self._known else None
+        if not self._known:
+            return None
+        key = decisions.content()
         if key is None or key not in self._known:
             return None
         self._known.move_to_end(key)

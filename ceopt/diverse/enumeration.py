@@ -32,6 +32,7 @@ from ceopt.formulations.predictors.embed.reachable_leaves import route
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.oracle.model import broken_rules
+from ceopt.oracle.rows import points_of
 from ceopt.search.solve_program import unit_for
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.compile.compiled_model import compile_model
@@ -434,13 +435,13 @@ class Enumeration:
 
     def _costs(self, points: Floats) -> Floats:
         objectives = self.cost.objectives(self.space, self.factual, points).tolist()
-        return np.array([self.cost.from_objective(objective) for objective in objectives])
+        return np.array(list(map(self.cost.from_objective, objectives)))
 
     def _judged(self, points: Floats, costs: Floats) -> Iterator[Kept | None]:
         """Yield the answers that the user's own model accepts, None for the others."""
         if not len(points):
             return
-        named = [dict(zip(self.space.names, point, strict=True)) for point in points.tolist()]
+        named = points_of(self.space, points)
         predictions, is_met = self.prepared.judge(named)
         for k, point in enumerate(named):
             if is_met[k]:
@@ -473,7 +474,7 @@ class Enumeration:
                 if point is None:
                     unsettled += len(cells)
                 else:
-                    points.append([point[name] for name in self.space.names])
+                    points.append(list(map(point.__getitem__, self.space.names)))
                 if len(points) >= _POINTS_SHOWN:
                     unsettled += self._take(points)
                     points = []

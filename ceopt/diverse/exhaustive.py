@@ -275,7 +275,9 @@ class _Question:
         kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
         least = kept[0].cost
         wanted = kept[: self.limit]
-        bounds = [known.cost if done.is_complete else first.bound for known in wanted]
+        bounds = [first.bound] * len(wanted)
+        if done.is_complete:
+            bounds = [known.cost for known in wanted]
         why = done.why
         try:
             wanted = self._in_decimals(wanted, done)

@@ -112,7 +112,9 @@ class Query:
         if any(rule.lacks_rows for rule in self.rules):
             rows = self.fitted.rows.coordinates
             known = self.fitted.data.memory.learn(self.decisions, rows)
-            favoured = rows[self.decisions.meets(rows) if known is None else known]
+            if known is None:
+                known = self.decisions.meets(rows)
+            favoured = rows[known]
             if not len(favoured):
                 return self._without(Candidates(looked_at=len(rows)))
             self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
@@ -163,7 +165,9 @@ class Query:
             new = diverse.kept(distance, keeper.origin, points, nearest, most)[len(kept) :]
             kept += new
             self._lap("filters")
-            added = points[new] if early else self._shortened(keeper, found, points[new])
+            added = points[new]
+            if not early:
+                added = self._shortened(keeper, found, added)
             chosen = np.vstack([chosen, added])
             chosen = chosen[_first(chosen)]
             self._lap("minimise")
@@ -438,7 +442,9 @@ class DiverseSettings:
     @property
     def cutoff(self) -> Cutoff:
         """Which candidates are near."""
-        return Cutoff(int(self.alpha), None) if self.keep == "nearest" else Cutoff(None, float(self.alpha))
+        if self.keep == "nearest":
+            return Cutoff(int(self.alpha), None)
+        return Cutoff(None, float(self.alpha))
 
     @property
     def diverse(self) -> Diversity:
@@ -637,7 +643,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         settings.check()
         rows = rows_of(X, y, self.space)
         distance = distance_of(_WHO, self.distance, self.scale, rows.space)
-        searched = distance_of(_WHO, "l2", self.scale, rows.space) if settings.is_released else distance
+        searched = distance
+        if settings.is_released:
+            searched = distance_of(_WHO, "l2", self.scale, rows.space)
         self.fitted_ = Fitted(Searched(rows, Neighbours(rows.coordinates, searched), Memory()), distance, searched)
         self.fitted_settings_ = settings
         self.space_ = rows.space

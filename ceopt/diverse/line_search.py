@@ -54,7 +54,7 @@ def nearer(
     projection = keeper.projection
     origin = keeper.origin
     switch = projection.switch
-    points = _put_back(keeper, distance, points, np.ones_like(switch) if columns else switch)
+    points = _put_back(keeper, distance, points, switch | columns)
     starts = projection.mended(np.where(switch, points, origin))
     there = np.zeros(len(points), dtype=bool)
     other = np.flatnonzero((starts != origin).any(axis=1))  # the origin itself is no answer

@@ -134,8 +134,9 @@ class Projection:
 
     def _longest(self, points: Floats, rule: MaxChanges) -> Floats:
         """Return points (n, d) with the longest moves that a limit on changes has room for, the others home."""
-        double = rule.count == "columns"
-        counts = np.array([2.0 if double and feature.kind == "categorical" else 1.0 for feature in self.space])
+        counts = np.ones(len(self.space))
+        if rule.count == "columns":
+            counts[[feature.kind == "categorical" for feature in self.space]] = 2.0
         moved = points != self.home
         if not ((moved * counts).sum(axis=1) > rule.k).any():
             return points
@@ -183,7 +184,7 @@ def _levels(space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule]) 
             is_kept = np.zeros(count, dtype=bool)
             for rank in range(count):
                 is_kept[rank] = part.violation(space, factual, {**factual, name: float(rank)}) <= 0
-            allowed[j] = allowed[j] & is_kept if j in allowed else is_kept
+            allowed[j] = is_kept & allowed.get(j, True)
     return allowed
 
 

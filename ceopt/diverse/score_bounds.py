@@ -30,6 +30,7 @@ for bounds.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -463,13 +464,11 @@ class Leaves:
 
     def affordable(self, depth: int, left: Sequence[Floats]) -> Bits:
         """Return the leaves still reachable within the remaining budget by columns from ``depth`` on, (n, bytes)."""
-        paid: Bits | None = None
+        paid = []
         for suffixes, rest in zip(self._affordable, left, strict=True):
             prices, bits = suffixes[depth]
-            here = bits[np.searchsorted(prices, rest, side="right")]
-            paid = here if paid is None else paid & here
-        assert paid is not None  # noqa: S101 - there always is a budget
-        return paid
+            paid.append(bits[np.searchsorted(prices, rest, side="right")])
+        return functools.reduce(np.bitwise_and, paid)
 
     def gains(self, forest: Predictor, gains: Callable[[Floats], Floats]) -> LeafGains:
         """Return what the leaves of an ensemble add, where each adds what ``gains`` says of its values."""

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -180,8 +180,9 @@ class SubsetSearch:
         if found.bound is None or found.value is None:
             return found
         bound = max(found.value, math.floor(found.bound + SUBSET_GAP_PROVED))
-        status = Status.OPTIMAL if bound == found.value else found.status
-        return FoundSubset(status, found.chosen, found.value, bound, "" if status is Status.OPTIMAL else found.reason)
+        if bound == found.value:
+            return FoundSubset(Status.OPTIMAL, found.chosen, found.value, bound)
+        return replace(found, bound=bound)
 
     def cheapest(self, costs: Floats, k: int, beta: float) -> FoundSubset:
         """Return the k points that are pairwise at least beta apart and cost least together."""
@@ -218,9 +219,9 @@ class SubsetSearch:
         reason = "Found by greedy choice and swaps: no single swap is better, and more is not proved."
         if is_late:
             reason = "Found by greedy choice; the time ended before all swaps were tried."
-        return FoundSubset(
-            Status.FEASIBLE, chosen, worth, None if bound is None else max(worth, min(bound, 1.0)), reason
-        )
+        if bound is not None:
+            bound = max(worth, min(bound, 1.0))
+        return FoundSubset(Status.FEASIBLE, chosen, worth, bound, reason)
 
     def _local(self, k: int, value: Value) -> list[int]:
         """Return k points that no swap makes better; any k where the time ends before there are better ones."""
@@ -258,8 +259,9 @@ class SubsetSearch:
         if start is not None:
             _begin(model, start)
         result = solve(model, self.solver, start=start is not None, relative_gap=SUBSET_GAP_ASKED)
-        chosen = [p for p in model.y if model.y[p].value > 0.5] if result.solutions else None
-        return result, chosen
+        if not result.solutions:
+            return result, None
+        return result, [p for p in model.y if model.y[p].value > 0.5]
 
     def _best(self, result: Result | None, sets: list[list[int] | None], value: Value, unit: float) -> FoundSubset:
         """Return the best set in hand with its recomputed value, "optimal" only where the bound proves it.
@@ -269,8 +271,11 @@ class SubsetSearch:
         if result is not None and result.status is Stop.INFEASIBLE:
             return FoundSubset(Status.INFEASIBLE)
         worths = [(float(value(np.array([chosen]))[0]), chosen) for chosen in sets if chosen]
-        stop = Stop.TIME_LIMIT if result is None else result.status
-        reason = (result.message if result is not None else "") or _OUT_OF_TIME
+        stop = Stop.TIME_LIMIT
+        reason = _OUT_OF_TIME
+        if result is not None:
+            stop = result.status
+            reason = result.message or _OUT_OF_TIME
         if not worths:
             return FoundSubset(_STOPS.get(stop, Status.ERROR), reason=reason)
         worth, chosen = max(worths, key=lambda pair: pair[0])
@@ -280,9 +285,8 @@ class SubsetSearch:
             bound = max(worth, unit * result.bound)
             if bound - worth <= SUBSET_GAP_PROVED * abs(worth) + SUBSET_ROUNDING * abs(unit):
                 return FoundSubset(Status.OPTIMAL, chosen, sign * worth + 0.0, sign * bound + 0.0)
-        return FoundSubset(
-            Status.FEASIBLE, chosen, sign * worth + 0.0, None if bound is None else sign * bound + 0.0, reason
-        )
+            bound = sign * bound + 0.0
+        return FoundSubset(Status.FEASIBLE, chosen, sign * worth + 0.0, bound, reason)
 
 
 def _begin(model: Any, chosen: list[int]) -> None:
@@ -337,7 +341,8 @@ def pool_distances(points: Any, norm: Norm, origin: Any = None, scale: Mapping[s
         if not len(points):
             but = f"the solution set has none: {points.status}"
             raise InvalidValueError("select", "at least one answer", but, "Ask for answers first.")
-        origin = points.factual if origin is None and norm == "cosine" else origin
+        if origin is None and norm == "cosine":
+            origin = points.factual
         points = points.to_frame()
     if origin is None and norm == "cosine":
         raise InvalidValueError(
@@ -654,7 +659,9 @@ def _found(
     if beta is not None:
         if objective == "largest":
             return search.largest(beta)
-        return search.cheapest(costs, k, beta) if k is not None else _cheapest_of_largest(search, beta, costs)
+        if k is None:
+            return _cheapest_of_largest(search, beta, costs)
+        return search.cheapest(costs, k, beta)
     assert k is not None  # noqa: S101 - the objectives that have no beta need it
     if objective == "max_min" and k == 1:
         return FoundSubset(Status.OPTIMAL, [0], math.nan, None, "One point has no distance to another.")

@@ -99,7 +99,9 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
             if data.space is not None and data.space[name].codes:
                 found[j] = _of_amounts(who, scale, data, j, data.space[name])
         return found
-    known = [None if rows.space is None else getattr(rows.space[name], scale) for name in rows.numeric]
+    known = [None] * len(rows.numeric)
+    if rows.space is not None:
+        known = [getattr(rows.space[name], scale) for name in rows.numeric]
     for name, value in zip(rows.numeric, known, strict=True):
         if value is None:
             raise InvalidValueError(
@@ -231,14 +233,16 @@ def embedded(
         raise InvalidTypeError(who, "data", "data is None", "Pass data=X_train.")
     tables = read_beside(who, space, data, **given)
     data_rows = None if data is None else tables[-1]
-    tables = tables if include_data else tables[: len(given)]
+    if not include_data:
+        tables = tables[: len(given)]
     _require_space(who, tables[0])
     scales = scales_of(who, tables, scale, data=data_rows, zero=zero)
-    factor = _CORNER[norm] if corner is None else corner
+    if corner is None:
+        corner = _CORNER[norm]
     parts: list[list[Floats]] = [[rows.numbers / scales] for rows in tables]
     for j, name in enumerate(tables[0].categorical):
         for own, columns in zip(parts, _category(who, name, [rows.codes[:, j] for rows in tables], space), strict=True):
-            own.append(columns if columns.shape[1] == 1 else factor * columns)
+            own.append(columns if columns.shape[1] == 1 else corner * columns)
     return [np.hstack(own) for own in parts]
 
 

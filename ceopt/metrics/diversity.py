@@ -55,8 +55,7 @@ def continuous_diversity(
         return _NAN
     (numbers,) = scaled("continuous_diversity", [rows], scale, rest, zero)
     moves = np.abs(_pairs(numbers))
-    lengths = moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)
-    return float(lengths.mean())
+    return float(getattr(moves, over)(axis=1).mean())
 
 
 def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:

@@ -59,7 +59,7 @@ def run_time(timings: Any) -> float:
     people = [timings] if _is_one(timings) else timings
     if not isinstance(people, Iterable) or isinstance(people, str):
         raise InvalidTypeError("run_time", "seconds", f"timings is {type(timings).__name__}", "Give numbers.")
-    seconds = [_seconds(one) for one in people]
+    seconds = list(map(_seconds, people))
     if not seconds:
         raise InvalidValueError("run_time", "the seconds of a person", "timings is empty", "Give at least one.")
     return float(np.mean(seconds))

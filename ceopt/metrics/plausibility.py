@@ -87,7 +87,9 @@ def favoured(  # noqa: PLR0917 - a step of ynn
         raise InvalidTypeError("ynn", "a target", "target is None", "Give the label that neighbours should have.")
     if labels is None and model is None:
         raise InvalidTypeError("ynn", "a model, or labels of the data", "both are None", "Pass one of them.")
-    known = predicted("ynn", model, data, space) if labels is None else np.asarray(labels)
+    if labels is None:
+        labels = predicted("ynn", model, data, space)
+    known = np.asarray(labels)
     if known.shape != (n,):
         raise InvalidValueError(
             "ynn", f"a label for {each_of(n, 'row')} of data", f"the shape of labels is {known.shape}", "Correct it."

@@ -12,7 +12,7 @@ from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.metrics.distance import read_beside, scales_of
 from ceopt.oracle.model import accepted, broken_moves, table_of
-from ceopt.oracle.rows import TableRows, read
+from ceopt.oracle.rows import TableRows, points_of, read
 from ceopt.solvers.checks import Choice, Floats
 
 # ==== The changes that a counterfactual asks for ======================================================================
@@ -132,7 +132,7 @@ def redundancy(x: Any, S: Any, model: Any, target: Any, *, space: FeatureSpace |
 
 def _named(table: Any, start: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return both as frames with the same names: an array takes those of the other, else its positions."""
-    frame = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
+    frame = pd.DataFrame(table)
     one = start if isinstance(start, pd.DataFrame) else pd.DataFrame(np.atleast_2d(np.asarray(start)))
     if isinstance(table, pd.DataFrame) and not isinstance(start, pd.DataFrame):
         one = one.set_axis(frame.columns, axis=1)
@@ -299,8 +299,7 @@ def continuous_proximity(
         return float("nan")
     own_numbers, numbers = scaled("continuous_proximity", [own, rows], scale, rest, zero)
     moves = np.abs(numbers - own_numbers)
-    lengths = moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)
-    return float(-lengths.mean())
+    return float(-getattr(moves, over)(axis=1).mean())
 
 
 def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -341,7 +340,7 @@ def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) 
 
 def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:
     """Return the numbers of tables divided by their scales; ``data`` holds the table of people, if there is one."""
-    scales = scales_of(who, tables, scale, data=data[0] if data else None, zero=zero)
+    scales = scales_of(who, tables, scale, data=next(iter(data), None), zero=zero)
     return [rows.numbers / scales for rows in tables]
 
 
@@ -497,4 +496,4 @@ def _points_of_table(table: Any, space: FeatureSpace) -> list[dict[str, float]]:
     """Return the rows of a table as coordinates by name."""
     frame = table_of(table, space)
     assert isinstance(frame, pd.DataFrame)  # noqa: S101 - with a space of its width, an array has names
-    return [dict(zip(space.names, row, strict=True)) for row in space.coordinates(frame).tolist()]
+    return points_of(space, space.coordinates(frame))

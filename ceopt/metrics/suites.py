@@ -54,11 +54,15 @@ def _found(known: Evidence) -> pd.DataFrame | Floats:
     if isinstance(table, pd.DataFrame):
         return table.dropna()
     array = np.asarray(table)
-    return array[~pd.isna(array).any(axis=1)] if array.ndim == 2 else array
+    if array.ndim != 2:
+        return array
+    return array[~pd.isna(array).any(axis=1)]
 
 
 def _mean(known: Evidence, of: Callable[[], NDArray[Any]]) -> float:
-    return float(of().mean()) if len(_found(known)) else float("nan")
+    if not len(_found(known)):
+        return float("nan")
+    return float(of().mean())
 
 
 def _moved(known: Evidence, length: Callable[[Floats], NDArray[Any]]) -> float:

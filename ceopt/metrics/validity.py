@@ -376,11 +376,12 @@ def distinct_validity(
         (*numbers, *codes)
         for numbers, codes in zip(rows.numbers[valid].tolist(), rows.codes[valid].tolist(), strict=True)
     }
-    asked = len(rows) if n is None else n
+    if n is None:
+        n = len(rows)
     needs = f"n of at least the {len(distinct)} distinct valid rows"
     too_few = Refusal(needs, "Give how many counterfactuals were asked for.")
-    Whole(max(len(distinct), 1), None, too_few).require("distinct_validity", "n", asked)
-    return len(distinct) / int(asked)
+    Whole(max(len(distinct), 1), None, too_few).require("distinct_validity", "n", n)
+    return len(distinct) / int(n)
 
 
 def label_change(x: Any, S: Any, model: Any, *, space: FeatureSpace | None = None) -> float:
@@ -486,10 +487,11 @@ def success_rate(S: Any, *, n: int | None = None) -> float:
     >>> success_rate([[1.0, 2.0], [float("nan"), float("nan")]])
     0.5
     """
-    frame = frame_of(S) if isinstance(frame_of(S), pd.DataFrame) else pd.DataFrame(S)
+    frame = pd.DataFrame(frame_of(S))
     found = len(frame.dropna())
-    asked = len(frame) if n is None else n
+    if n is None:
+        n = len(frame)
     least = max(found, 1)
     too_few = Refusal(f"n of at least {least}", "Give how many rows were asked for.", "{name} is {text}")
-    Real(at_least=least, otherwise=too_few).require("success_rate", "n", asked)
-    return found / int(asked)
+    Real(at_least=least, otherwise=too_few).require("success_rate", "n", n)
+    return found / int(n)

@@ -312,7 +312,9 @@ class BlackBox:
             began = time.perf_counter()
             parts.append(self._asked(ask, some))
             self._pace.note(len(some), time.perf_counter() - began)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts)
 
     def _asked(self, ask: Callable[[pd.DataFrame], Any], rows: pd.DataFrame) -> NDArray[Any]:
         """Make one call as the model's user would, whose own errors become a sentence."""
@@ -334,7 +336,7 @@ class BlackBox:
         rows = frame[self._columns]
         others = {name: dtype for name, dtype in self._dtypes.items() if rows[name].dtype != dtype}
         kept = {name: dtype for name, dtype in others.items() if _is_lossless(rows[name], dtype)}
-        return rows.astype(kept) if kept else rows
+        return rows.astype(kept)
 
     def _ask_again(self, frame: pd.DataFrame, found: NDArray[np.bool_]) -> None:
         """Ask a second time about the last few rows, in another order, and refuse a model that changes its mind."""
@@ -345,7 +347,7 @@ class BlackBox:
             place = len(frame) - size + int(other[0])
             raise InvalidValueError(
                 _WHO, "the same answer when asked again",
-                f"row {place} of {len(frame)} was {_word(found[place])} and then {_word(second[other[0]])}",
+                f"row {place} of {len(frame)} was {verdict(found[place])} and then {verdict(second[other[0]])}",
                 "Fix what is random in predict, or give its most likely label.",
             )  # fmt: skip
         self.is_trusted = True
@@ -390,5 +392,8 @@ def _is_lossless(column: pd.Series[Any], dtype: Any) -> bool:
     return bool((cast.astype(object) == column.astype(object)).all())
 
 
-def _word(favourable: np.bool_) -> str:
-    return "favourable" if favourable else "unfavourable"
+def verdict(favourable: bool | np.bool_) -> str:
+    """Return what a row is called that the model favours, or does not."""
+    if favourable:
+        return "favourable"
+    return "unfavourable"

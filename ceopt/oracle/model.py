@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import given, is_fitted, names_of
+from ceopt.formulations.predictors.read.model_input import dense, given, is_fitted, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.predictors.ties import forest_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -164,7 +164,8 @@ class TreeOracle:
             if hasattr(self._forest, "best_estimator_"):
                 self._forest = self._forest.best_estimator_
                 continue
-            self._steps += [self._forest[:-1]] if len(self._forest.steps) > 1 else []
+            if len(self._forest.steps) > 1:
+                self._steps.append(self._forest[:-1])
             self._forest = self._forest.steps[-1][1]
         name = type(self._forest).__name__
         ours = type(self._forest).__module__.partition(".")[0] == "sklearn"
@@ -181,20 +182,24 @@ class TreeOracle:
             matrix = Encoding.identity(self._space).matrix(self._space.coordinates(frame))
             leaves = forest.apply(matrix)
             scores = [tree.value[nodes] for tree, nodes in zip(forest.trees, leaves.T, strict=True)]
-            return [forest.head.decide(one[:, 0] if forest.n_scores == 1 else one) for one in scores]
+            if forest.n_scores == 1:
+                scores = [one[:, 0] for one in scores]
+            return list(map(forest.head.decide, scores))
         matrix = given(self._model, self._space, frame)
         for steps in self._steps:
             matrix = steps.transform(matrix)
         if type(forest).__name__ in _TREES:
             return [np.asarray(forest.predict(matrix))]
-        matrix = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+        matrix = dense(matrix)
         columns = getattr(forest, "estimators_features_", [slice(None)] * len(forest.estimators_))
         said = [
             np.asarray(tree.predict(matrix[:, seen])) for tree, seen in zip(forest.estimators_, columns, strict=True)
         ]
         # A member of a classifier was fitted on the positions of the labels.
         labels = getattr(forest, "classes_", None)
-        return said if labels is None else [labels[one.astype(np.intp)] for one in said]
+        if labels is None:
+            return said
+        return [labels[one.astype(np.intp)] for one in said]
 
 
 # ==== The check of an answer: the model's prediction, and the broken rules ============================================
@@ -353,7 +358,7 @@ def _labels_of(model: Any) -> tuple[Any, ...] | None:
         raise UnsupportedModelError(
             "The model", "one output", f"{type(model).__name__} has {len(classes)}", "Fit one model per output."
         )
-    return tuple(plain(label) for label in np.asarray(classes).tolist())
+    return tuple(map(plain, np.asarray(classes).tolist()))
 
 
 # ---- rules: the space's (bounds, immutable columns, directions, steps, levels), then the user's ----------------------
@@ -380,7 +385,7 @@ def broken_rules(
             continue
         if not rule.violation(space, factual, point) <= 0:
             broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
-    return tuple(printable(text) for text in broken)
+    return tuple(map(printable, broken))
 
 
 def broken_moves(
@@ -388,9 +393,9 @@ def broken_moves(
 ) -> tuple[str, ...]:
     """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
     broken: list[str] = []
+    starts = factual or {}
     for feature in space:
-        start = None if factual is None else factual[feature.name]
-        for fault in _faults(feature, start, point[feature.name], seen_steps=seen_steps):
+        for fault in _faults(feature, starts.get(feature.name), point[feature.name], seen_steps=seen_steps):
             broken.append(f"{feature.name}: {fault}")
     return tuple(broken)
 
@@ -487,8 +492,7 @@ def alike(table: Any, other: Any) -> Any:
     A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
     """
     if isinstance(other, pd.DataFrame | pd.Series):
-        names = other.columns if isinstance(other, pd.DataFrame) else other.index
-        return _ordered(table, list(names))
+        return _ordered(table, list(other.axes[-1]))
     if isinstance(other, Mapping):
         return _ordered(table, list(other))
     return table
@@ -496,7 +500,9 @@ def alike(table: Any, other: Any) -> Any:
 
 def _ordered(table: Any, names: list[Any]) -> Any:
     same = isinstance(table, pd.DataFrame) and len(names) == table.shape[1] and set(names) == set(table.columns)
-    return table[names] if same else table
+    if same:
+        return table[names]
+    return table
 
 
 def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:
@@ -550,8 +556,10 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
 
 def _shape(predictions: Any, labels: NDArray[Any]) -> str:
     """Describe predictions that are not one value a row: their shape, or the type of a scalar."""
+    if predictions is None:
+        return "None"
     if labels.ndim == 0:
-        return f"one {type(predictions).__name__}" if predictions is not None else "None"
+        return f"one {type(predictions).__name__}"
     return f"shape {labels.shape}"
 
 
@@ -623,7 +631,7 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
         )  # fmt: skip
     if isinstance(target, OtherThan):
         return ~one_of(labels, [target.label])
-    return one_of(labels, target if isinstance(target, set | frozenset | list) else [target])
+    return one_of(labels, labels_named(target))
 
 
 # ==== Functions of rows in the place of a model, known by their predictions only ======================================
@@ -674,11 +682,11 @@ def check_kind(who: str, labels: NDArray[Any], target: Any) -> None:
             but = f"predict returned {labels.tolist()[0]!r}"
             raise InvalidTypeError(who, f"numbers to hold against {target!r}", but, "Ask for a label.")
         return
-    asked = _named(target)
+    asked = labels_named(target)
     said = pd.unique(pd.Series(labels.tolist(), dtype=object)).tolist()
     are_text = {isinstance(label, str) for label in said}
     if are_text.isdisjoint(isinstance(label, str) for label in asked):
-        shown = ", ".join(_in_short(label) for label in said[:5])
+        shown = ", ".join(map(_in_short, said[:5]))
         raise InvalidValueError(
             who, f"labels of the kind of {asked[0]!r}, which is the target", f"predict returned {shown}",
             "Give a target that predict returns.",
@@ -687,7 +695,9 @@ def check_kind(who: str, labels: NDArray[Any], target: Any) -> None:
 
 def _in_short(label: Any) -> str:
     """Return a label as it is told: numbers to six digits."""
-    return f"{label:.6g}" if isinstance(label, float) else repr(label)
+    if isinstance(label, float):
+        return f"{label:.6g}"
+    return repr(label)
 
 
 @final
@@ -724,8 +734,10 @@ class FunctionTarget:
         """Return the target as a person would write it."""
         if isinstance(self.target, _RANGES):
             return parse_target(self.target, None).text()
-        named = " or ".join(map(str, _named(self.target)))
-        return f"other than {named}" if isinstance(self.target, OtherThan) else named
+        named = " or ".join(map(str, labels_named(self.target)))
+        if isinstance(self.target, OtherThan):
+            return f"other than {named}"
+        return named
 
 
 @final
@@ -764,7 +776,10 @@ class FunctionOracle:
         return said, target.holds(said)
 
 
-def _named(target: Any) -> list[Any]:
+def labels_named(target: Any) -> list[Any]:
+    """Return the labels that a target names, also where it is any other than one."""
     if isinstance(target, OtherThan):
         return [target.label]
-    return list(target) if isinstance(target, _SETS) else [target]
+    if isinstance(target, _SETS):
+        return list(target)
+    return [target]

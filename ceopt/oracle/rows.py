@@ -94,16 +94,16 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     frames = {word: _frame(who, word, table, space) for word, table in given.items()}
     named = [word for word, table in given.items() if not isinstance(table, np.ndarray) and _has_names(table)]
     first = frames[_leading(named, list(frames))]
-    names = list(first.columns) if space is None else list(space.names)
-    for word, frame in frames.items():
-        frames[word] = _matched(who, word, frame, names, is_named=word in named, space=space)
+    names = list(first.columns)
+    numeric = names
     if space is not None:
+        names = list(space.names)
         numeric = [feature.name for feature in space if not feature.is_finite]
     elif named:
         dtypes = first.infer_objects().dtypes
         numeric = [name for name in names if is_number_dtype(dtypes[name])]
-    else:
-        numeric = names
+    for word, frame in frames.items():
+        frames[word] = _matched(who, word, frame, names, is_named=word in named, space=space)
     categorical = [name for name in names if name not in set(numeric)]
     coding = {name: _coding(space, name) for name in categorical}
     tables = []
@@ -147,7 +147,7 @@ def _leading(named: list[str], words: list[str]) -> str:
     for word in named:
         if word != "x":
             return word
-    return named[0] if named else words[0]
+    return (named or words)[0]
 
 
 def is_solution_set(table: Any) -> bool:
@@ -158,7 +158,9 @@ def is_solution_set(table: Any) -> bool:
 
 def frame_of(table: Any) -> Any:
     """Return the answers of a solution set as a frame, and anything else as it is."""
-    return table.to_frame() if is_solution_set(table) else table
+    if is_solution_set(table):
+        return table.to_frame()
+    return table
 
 
 def _has_names(table: Any) -> bool:
@@ -169,13 +171,14 @@ def _has_names(table: Any) -> bool:
 
 def _frame(who: str, word: str, table: Any, space: FeatureSpace | None) -> pd.DataFrame:
     table = frame_of(table)
-    frame: pd.DataFrame
     if isinstance(table, pd.Series | Mapping):
         frame = pd.DataFrame({name: pd.Series([value], dtype=object) for name, value in table.items()})
     elif isinstance(table, list | tuple) and _has_names(table):
         frame = pd.DataFrame([dict(row.items()) for row in table])
+    elif isinstance(table, pd.DataFrame):
+        frame = table
     else:
-        frame = table if isinstance(table, pd.DataFrame) else _from_array(who, word, table, space)
+        frame = _from_array(who, word, table, space)
     if word == "x" and len(frame) != 1:
         raise InvalidValueError(who, "one row as x", f"x has {len(frame)} rows", "Take one, as by frame.iloc[[0]].")
     if not len(frame):
@@ -196,7 +199,7 @@ def _from_array(who: str, word: str, table: Any, space: FeatureSpace | None) -> 
             who, f"rows of one length in {word}", f"{word} has several ({error})", "Mend it."
         ) from error
     if array.ndim == 1 and (word == "x" or not len(array)):
-        array = array.reshape(1, -1) if len(array) else np.empty((0, 0))
+        array = array.reshape(min(len(array), 1), len(array))
     if array.ndim != 2:
         raise InvalidValueError(
             who,
@@ -213,7 +216,9 @@ def as_array(table: Any) -> NDArray[Any]:
     array = np.asarray(table)
     if array.dtype.kind == "b":
         return array.astype(np.float64)
-    return array if isinstance(table, np.ndarray) or array.dtype.kind not in "US" else np.array(table, dtype=object)
+    if isinstance(table, np.ndarray) or array.dtype.kind not in "US":
+        return array
+    return np.array(table, dtype=object)
 
 
 def _matched(
@@ -229,30 +234,26 @@ def _matched(
         space.check_names(f"{who} ({word})", dict.fromkeys(frame.columns))
     absent = [name for name in names if name not in frame.columns]
     extra = [name for name in frame.columns if name not in set(names)]
-    for what, found in (("missing", absent), ("too much", extra)):
-        if found:
-            listed = ", ".join(map(repr, found))
-            raise InvalidValueError(
-                who,
-                "the same columns everywhere",
-                f"{listed} of {word} is {what}",
-                "Add it, or leave it out everywhere." if what == "missing" else "Leave it out, as an outcome.",
-            )
+    for what, columns, then in (
+        ("missing", absent, "Add it, or leave it out everywhere."),
+        ("too much", extra, "Leave it out, as an outcome."),
+    ):
+        if columns:
+            listed = ", ".join(map(repr, columns))
+            raise InvalidValueError(who, "the same columns everywhere", f"{listed} of {word} is {what}", then)
     return frame
 
 
 def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
-    if is_number_dtype(column.dtype):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        cells = column.tolist()
-        for cell in cells:
+    if not is_number_dtype(column.dtype):
+        for cell in column.tolist():
             if not _is_number(cell):
                 raise InvalidTypeError(
                     who, f"numbers in column {name!r}", f"{word} has {plain(cell)!r} there",
                     "Give a space in which the column is categorical, or encode it.",
                 )  # fmt: skip
-        values = np.array([np.nan if pd.isna(cell) else cell for cell in cells], dtype=np.float64)
+        column = column.astype(object)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InvalidValueError(
@@ -292,5 +293,17 @@ def _codes(who: str, word: str, column: pd.Series[Any], coding: dict[Any, int]) 
         ) from error
 
 
+def coordinates_of(space: FeatureSpace, points: Iterable[Mapping[str, float]]) -> Floats:
+    """Return points (coordinates by column) as rows (n, d)."""
+    return np.array([[point[name] for name in space.names] for point in points])
+
+
+def points_of(space: FeatureSpace, coordinates: Floats) -> list[dict[str, float]]:
+    """Return rows of coordinates (n, d) as points, which hold them by column."""
+    return [dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()]
+
+
 def _stacked(columns: Sequence[NDArray[Any]], n: int, dtype: Any) -> NDArray[Any]:
-    return np.stack(columns, axis=1) if columns else np.empty((n, 0), dtype=dtype)
+    if not columns:
+        return np.empty((n, 0), dtype=dtype)
+    return np.stack(columns, axis=1)

@@ -286,7 +286,7 @@ def clean(text: object) -> str:
 
 def width_pt(text: str, size: float) -> float:
     """Return the width of a line in points, in matplotlib's own font; of letters that it lacks, an estimate."""
-    return sum(_advance(letter) for letter in text) * size * _HINTED
+    return sum(map(_advance, text)) * size * _HINTED
 
 
 @functools.lru_cache(maxsize=4096)
@@ -344,7 +344,7 @@ def _pieces(text: str) -> list[str]:
         is_in_number = text[place + 1 : place + 2].isdigit()
         if letter in " _" or (letter in "-/." and not is_in_number):
             pieces.append("")
-    return [piece for piece in pieces if piece]
+    return list(filter(None, pieces))
 
 
 # ==== Where a picture is drawn: axes of its own on a figure that nothing else holds, or those that were given =========
@@ -387,7 +387,7 @@ class Canvas:
 
     def title(self, text: str, *, above_pt: float = 0.0) -> None:
         """Write a title at the left, in two lines where it takes them, as long as there is room."""
-        fitting = wrapped(text, _TITLE, self.width_pt, 2 if self.is_laid_out else 1)
+        fitting = wrapped(text, _TITLE, self.width_pt, 1 + self.is_laid_out)
         self.ax.set_title(
             fitting, loc="left", fontsize=_TITLE, color=self.colours.text, parse_math=False, pad=6.0 + above_pt
         )

@@ -68,7 +68,7 @@ def draw_bars(
     marks = len(rows[0].bars)
     labels = []
     if legend and len(parts) > 1:
-        labels = [say.put(part) for part in parts]
+        labels = list(map(say.put, parts))
     head_pt = 14.0 * -(-len(labels) // 4)
     paper = canvas(who, ax, dark=dark, height=height_of(len(rows), marks=marks, legend_pt=head_pt))
     names = [clean(row.name) for row in rows]
@@ -160,7 +160,7 @@ def draw_changes(who: str, moves: Sequence[Move], *, title: str, say: Captions, 
     for move, (height,) in zip(fitting, rows.marks, strict=True):
         _draw_move(paper, move, height, rows.size)
     number_ticks(paper.ax.xaxis, say=say)
-    paper.foot(*(say.put(name) for name in ("moves_foot", "moves_foot_short", "moves_foot_least")))
+    paper.foot(*map(say.put, ("moves_foot", "moves_foot_short", "moves_foot_least")))
     paper.title(title)
     return paper.ax
 
@@ -249,7 +249,10 @@ def draw_costs(who: str, groups: Sequence[CostGroup], *, say: Captions, ax: Any,
     if not is_wide:
         low, high = float(costs.min()), float(costs.max())
         rim = 0.04 * (high - low) or 0.5 * (abs(high) or 1.0)
-        paper.ax.set_xlim(max(low - rim, 0.0 if low < 0.3 * high else low - rim), high + rim)
+        left = low - rim
+        if low < 0.3 * high:
+            left = max(left, 0.0)
+        paper.ax.set_xlim(left, high + rim)
         number_ticks(paper.ax.xaxis, say=say)
     paper.ax.tick_params(axis="x", which="both", colors=paper.colours.muted)
     paper.foot(say.put(foot))

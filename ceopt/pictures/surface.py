@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
@@ -235,8 +234,8 @@ def _values(feature: Feature, marks: Floats) -> Floats:
         max(min(feature.lower, low), least), min(max(feature.upper, high), greatest), feature.spacing, float(marks[0])
     )
     wanted = np.linspace(max(low - beyond, interval.lower), min(high + beyond, interval.upper), _VALUES)
-    legal = [interval.floor(value) for value in wanted.tolist()]
-    return np.unique([value for value in [*legal, *marks.tolist()] if math.isfinite(value)])
+    values = np.array([*map(interval.floor, wanted.tolist()), *marks.tolist()])
+    return np.unique(values[np.isfinite(values)])
 
 
 def _levels(feature: Feature, values: Floats) -> tuple[str, ...] | None:
@@ -428,10 +427,10 @@ def _draw_points(paper: Canvas, places: Floats, labels: Sequence[str], fits: Seq
     """Draw the person as a ring and the answers as diamonds, hollow where other columns are not those that are held."""
     colours = paper.colours
     for place, (point, fits_here) in enumerate(zip(places.tolist(), fits, strict=True)):
+        look = {"marker": "D", "ms": 6.5} if place else {"marker": "o", "ms": 7.5}
         paper.ax.plot(
-            [point[0]], [point[1]], ls="", marker="o" if place == 0 else "D", ms=7.5 if place == 0 else 6.5,
-            mfc=colours.text if fits_here else colours.ground, mec=colours.text, mew=1.3, clip_on=False,
-            zorder=4.0 + fits_here - place / (len(places) + 1.0),
+            [point[0]], [point[1]], **look, ls="", mfc=colours.text if fits_here else colours.ground,
+            mec=colours.text, mew=1.3, clip_on=False, zorder=4.0 + fits_here - place / (len(places) + 1.0),
         )  # fmt: skip
     _write_labels(paper, places, labels)
 

@@ -117,7 +117,7 @@ def _root(tag: str, title: str) -> str:
     view = _VIEW.search(tag)
     assert view is not None  # noqa: S101 - matplotlib has written it
     width = view[1].split()[2]
-    label = html.escape(clean(title), quote=True) if title else "picture"
+    label = html.escape(clean(title or "picture"), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{view[1]}" '
         f'width="{width}pt" role="img" aria-label="{label}" style="max-width: 100%; height: auto">'

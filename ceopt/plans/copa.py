@@ -487,13 +487,16 @@ def _solved(search: PlanSearch, method: Method, arguments: dict[str, Any], rando
     n = search.n
     if n > 1 and not terms.diversity_weight:
         found = _solved(PlanSearch(terms, search.region, search.margin, 1), method, arguments, random_state)
-        plan = None if found.plan is None else np.repeat(found.plan, n, axis=0)
-        return _FoundPlan(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
+        if found.plan is None:
+            return found
+        return replace(found, plan=np.repeat(found.plan, n, axis=0))
     top = 0.0
     if method in {"nonlinear", "global"} and terms.validity_weight:
         # Without a margin zeros, or counterfactuals without variance, may have any value: the cap alone bounds it.
         is_open = not search.margin and nearest(search, arguments, np.inf)[1] is not None
-        top = terms.cap if is_open else min(terms.cap, top_ratio(search))
+        top = terms.cap
+        if not is_open:
+            top = min(top, top_ratio(search))
         if not np.isfinite(top):
             return _FoundPlan(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
     if method == "global":
@@ -532,7 +535,9 @@ def _unbounded(search: PlanSearch, method: Method, arguments: dict[str, Any], ra
         rest = Terms(terms.factual, terms.moments, terms.distance, 0.0, terms.diversity_weight, terms.feature_map)
         found = _found(PlanSearch(rest, search.region, search.margin, search.n), method, arguments, random_state)
         reason = "The covariance is 0, so that all plans have an infinite validity value; this one is best by the rest."
-        return found if found.plan is None else _FoundPlan(status=found.status, plan=found.plan, reason=reason)
+        if found.plan is None:
+            return found
+        return _FoundPlan(status=found.status, plan=found.plan, reason=reason)
     point = None
     with suppress(OutOfTimeError):
         _, point = nearest(search, arguments, np.inf)

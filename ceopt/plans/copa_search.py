@@ -300,7 +300,9 @@ def searched(
         return result, plan
     found = np.array([[model.x[j, k].value for k in range(plan.shape[1])] for j in range(len(plan))], dtype=np.float64)
     found = search.onto(found[None], *search.held(found))[0]
-    return result, found if terms.value(found) < terms.value(plan) else plan
+    if terms.value(found) < terms.value(plan):
+        plan = found
+    return result, plan
 
 
 def _begin(model: Any, search: PlanSearch, plan: Floats) -> None:
@@ -347,13 +349,15 @@ def best_plan(search: PlanSearch, random_state: int) -> Floats | None:
     try:
         return _best_about(search, first, near, unit, noise)
     except OutOfTimeError:  # a feature map takes long
-        return None if search.region.binary else np.repeat(first, search.n, axis=0)
+        if search.region.binary:
+            return None
+        return np.repeat(first, search.n, axis=0)
 
 
 def _best_about(search: PlanSearch, first: Floats, near: Floats, unit: float, noise: Any) -> Floats | None:
     """Return the best plan from starts around the best single counterfactual and the nearest one."""
     alone = PlanSearch(search.terms, search.region, search.margin, 1)
-    centers = [first] if search.n == 1 else [first, near[0]]
+    centers = [first, near[0]][: search.n]
     shape = (search.n, near.shape[-1])
     count = int(np.clip(_NUMBERS // (shape[0] * shape[1]), *_STARTS))
     if search.terms.feature_map is not None:  # a map is called row by row
@@ -434,7 +438,9 @@ def _settled(search: PlanSearch, plans: Floats, values: Floats, unit: float) -> 
     try:
         return _improved(search, plans[order], unit)
     except OutOfTimeError:  # a feature map takes long
-        return None if search.region.binary else np.asarray(plans[order[0]])
+        if search.region.binary:
+            return None
+        return np.asarray(plans[order[0]])
 
 
 def _improved(search: PlanSearch, best: Floats, unit: float) -> Floats | None:
@@ -451,7 +457,9 @@ def _improved(search: PlanSearch, best: Floats, unit: float) -> Floats | None:
     candidates = np.concatenate([best, np.array(fine)])
     objectives = np.where(search.met(candidates), search.terms.value(candidates), np.inf)
     k = int(objectives.argmin())
-    return np.asarray(candidates[k]) if np.isfinite(objectives[k]) else None
+    if not np.isfinite(objectives[k]):
+        return None
+    return np.asarray(candidates[k])
 
 
 def _best_apart(values: Floats) -> list[int]:
@@ -725,9 +733,11 @@ def top_ratio(search: PlanSearch) -> float:
     result = solve(model)
     if result.status is Status.INFEASIBLE:
         return 0.0
-    least = 0.0 if result.bound is None else result.bound
+    least = result.bound or 0.0
     size = float(np.linalg.norm(factor)) / max(float(np.linalg.norm(moments.mean)), 1e-300)
-    return math.inf if least <= STILL_SPREAD * size else (1.0 + STILL_SPREAD) / least
+    if least <= STILL_SPREAD * size:
+        return math.inf
+    return (1.0 + STILL_SPREAD) / least
 
 
 def _proved(result: Result, distance: float) -> float:

@@ -301,9 +301,13 @@ class PlanSearch:
 
     def onto(self, plans: Floats, lower: Floats | None = None, upper: Floats | None = None) -> Floats:
         """Return the nearest plans that may be, of shape (S, J, d); ``lower``, ``upper`` of plans with categories."""
-        groups = self.region.groups if lower is None else ()
-        low = np.broadcast_to(self.region.lower if lower is None else lower, plans.shape).reshape(-1, plans.shape[-1])
-        high = np.broadcast_to(self.region.upper if upper is None else upper, plans.shape).reshape(low.shape)
+        groups: tuple[tuple[int, ...], ...] = ()
+        if lower is None or upper is None:
+            groups = self.region.groups
+            lower = self.region.lower
+            upper = self.region.upper
+        low = np.broadcast_to(lower, plans.shape).reshape(-1, plans.shape[-1])
+        high = np.broadcast_to(upper, plans.shape).reshape(low.shape)
         return self.rows_onto(plans.reshape(low.shape), low, high, groups).reshape(plans.shape)
 
     def rows_onto(self, rows: Floats, low: Floats, high: Floats, groups: tuple[tuple[int, ...], ...]) -> Floats:

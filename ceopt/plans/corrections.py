@@ -205,9 +205,9 @@ class BestInReach:
         if not level.is_ahead(start):
             return None
         flat = self._flat(ball)
-        if flat is not None and not level.is_ahead(flat.toward(mean)):
-            flat = None
-        kink = [] if flat is None else [_Frontier(flat, mean).touched(flat.toward(mean))]
+        kink = []
+        if flat is not None and level.is_ahead(flat.toward(mean)):
+            kink.append(_Frontier(flat, mean).touched(flat.toward(mean)))
         if not level.radius and kink:
             return level.best(kink)
         if level.radius:  # the direction next to the mean is the first to be ahead of what the radius takes
@@ -297,9 +297,12 @@ class _Frontier:
         squares: Floats | None = None,
     ) -> None:
         self.ball = ball
-        self.axes = ball.directions if turned is None else ball.directions @ turned
-        self.square = np.zeros(self.axes.shape[1]) if squares is not None else np.ones(self.axes.shape[1])
+        self.axes = ball.directions
+        if turned is not None:
+            self.axes = ball.directions @ turned
+        self.square = np.ones(self.axes.shape[1])
         if squares is not None:
+            self.square[:] = 0.0
             self.square[: len(squares)] = squares
         bend = ball.centre if factor is None else factor @ (factor.T @ ball.centre)
         self.mean = mean
@@ -335,7 +338,9 @@ class _Frontier:
         if self.apart[3]:
             return x
         part = float(self.ball.centre @ x / (x @ x))  # all on its ray are as good: take that next to the centre
-        return x * part if part > _SHORT else x
+        if part > _SHORT:
+            return x * part
+        return x
 
 
 def _mixed(frontier: _Frontier, level: _Level, start: Floats) -> Floats:
@@ -654,7 +659,9 @@ def mahalanobis_correction(
 
     before = validity_bounds(x, given.mean, given.covariance, radius)
     selected, arbitrary = _selected(x, before.lower, before.weights, int(n_corrected))
-    used = given if moments == "nominal" else Moments(*before.worst)
+    used = given
+    if moments != "nominal":
+        used = Moments(*before.worst)
     search = _PointSearch(used, BestInReach(used, 0.0, free), float(perturbation), free, sides, solver)
     corrected = x.copy()
     status = Status.OPTIMAL
@@ -662,20 +669,24 @@ def mahalanobis_correction(
     for j in selected.tolist():
         found, status, problem = search.best(x[j])
         if found is None:
-            reason = f"Counterfactual {j}: {problem}" + (f" {arbitrary}" if arbitrary else "")
+            reason = " ".join(filter(None, (f"Counterfactual {j}: {problem}", arbitrary)))
             break
         corrected[j] = found
-    is_whole = status is Status.OPTIMAL
-    after = validity_bounds(corrected, given.mean, given.covariance, radius).lower if is_whole else None
+    plan = None
+    after = None
+    if status is Status.OPTIMAL:
+        plan = corrected
+        after = validity_bounds(corrected, given.mean, given.covariance, radius).lower
+        reason = " ".join(filter(None, (reason, moved_intercept(x, corrected))))
     return MahalanobisCorrection(
-        plan=corrected if is_whole else None,
+        plan=plan,
         selected=selected,
         weights=before.weights,
         lower_before=before.lower,
         lower_after=after,
         selection_unique=not arbitrary,
         status=status,
-        reason=" ".join(filter(None, (reason, moved_intercept(x, corrected) if is_whole else ""))),
+        reason=reason,
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ceopt.base.parallel import each_retrained, labels_of, one_thread, retrained, rows_of_data, whole_jobs
+from ceopt.formulations.predictors.read.model_input import dense
 from ceopt.formulations.programs.moments import require_moments
 from ceopt.solvers.checks import LENGTH, AllOf, Floats, Matrix, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
@@ -165,8 +166,7 @@ def _require_classifier(estimator: Any) -> Any:
 
 
 def _coefficients(model: Any) -> Floats:
-    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_  # a linear SVC's may be sparse
-    w = np.asarray(coef, dtype=np.float64).ravel()
+    w = dense(model.coef_).astype(np.float64).ravel()  # a linear SVC's may be sparse
     return np.concatenate([w, np.asarray(model.intercept_, dtype=np.float64).ravel()])
 
 
@@ -178,7 +178,7 @@ def _parameters(model: Any, rows: Any) -> Floats:
         raise UnsupportedModelError(_BOOTSTRAP, "a linear classifier", f"{name} has no coefficients", then)
     theta = _coefficients(model)
     probes = rows[:_PROBES]
-    matrix = probes.toarray() if hasattr(probes, "toarray") else np.asarray(probes)
+    matrix = dense(probes)
     if len(theta) != matrix.shape[1] + 1 or not hasattr(model, "decision_function"):
         raise UnsupportedModelError(_BOOTSTRAP, "one coefficient a column", f"{name} has {len(theta) - 1}", then)
     score = matrix.astype(np.float64) @ theta[:-1] + theta[-1]
@@ -327,7 +327,9 @@ def local_moments(
     check_arguments(_LOCAL, _LOCAL_CHECKS, locals())
     names, row = _row(factual)
     d = len(row)
-    spread = Matrix((d,)).require(_LOCAL, "scale", np.broadcast_to(scale, (d,)) if np.ndim(scale) == 0 else scale)
+    if np.ndim(scale) == 0:
+        scale = np.broadcast_to(scale, (d,))
+    spread = Matrix((d,)).require(_LOCAL, "scale", scale)
     if (spread <= 0.0).any():
         but = f"that of column {int((spread <= 0.0).argmax())} is {spread.min():g}"
         raise InvalidValueError(_LOCAL, "scales above 0", but, "Leave out a column that is constant.")

@@ -317,7 +317,9 @@ def upper_bound_of_one(x: Floats, moments: Moments, radius: float) -> float:
     if not np.any(x):
         return 1.0
     m, s, r = _score(x, moments, radius)
-    return least_of_score(-m, s, r)[1] if m < 0.0 else 1.0
+    if m < 0.0:
+        return least_of_score(-m, s, r)[1]
+    return 1.0
 
 
 def _score(x: Floats, moments: Moments, radius: float) -> tuple[float, float, float]:
@@ -390,7 +392,9 @@ def lower_bound(plan: Floats, given: Moments, radius: float, solve_rest: Solver)
     if not len(rows):
         reason = "All counterfactuals are favourable for certain."
         return Bound(1.0, Status.OPTIMAL, reason, weights, given.mean)
-    solved = _one_lower(rows, given, radius) if len(rows) == 1 else solve_rest(rows, given, radius)
+    if len(rows) == 1:
+        solve_rest = _one_lower
+    solved = solve_rest(rows, given, radius)
     if solved.attained is not None:
         # The probability that the plan fails, 1 - value, is shared out as its parts have it.
         share = np.maximum(solved.attained.masses[1:], 0.0)
@@ -419,14 +423,16 @@ def upper_bound(plan: Floats, given: Moments, radius: float, solve_rest: Solver)
     if radius == 0.0 and greatest_at(rows, given)[0] == 0.0:
         reason = "No parameters that these moments allow make all counterfactuals favourable."
         return Bound(0.0, Status.OPTIMAL, reason, weights, given.mean)
-    solved = _one_upper(rows, given, radius) if len(rows) == 1 else solve_rest(rows, given, radius)
+    if len(rows) == 1:
+        solve_rest = _one_upper
+    solved = solve_rest(rows, given, radius)
     return Bound(solved.value, solved.status, solved.reason, weights, given.mean, solved.attained)
 
 
 # ---- inside ----------------------------------------------------------------------------------------------------------
 def _uncertain(found: Directions, given: Moments, radius: float) -> tuple[Floats, Any]:
     """Return the directions whose score varies; with a radius, all do."""
-    kept = np.ones(len(found.rows), dtype=bool) if radius else spreads(found.rows, given) > 0.0
+    kept = (spreads(found.rows, given) > 0.0) | (radius > 0.0)
     return found.rows[kept], found.first[kept]
 
 
@@ -678,7 +684,9 @@ class ValidityBounds(Readable):
     @property
     def status(self) -> Status:
         """That of the bound that is not optimal, or "optimal"."""
-        return self.upper_status if self.lower_status is Status.OPTIMAL else self.lower_status
+        if self.lower_status is Status.OPTIMAL:
+            return self.upper_status
+        return self.lower_status
 
     @property
     def worst(self) -> tuple[Floats, Floats]:
@@ -767,8 +775,10 @@ def validity_bounds(
     began = time.perf_counter()
     check_arguments(who, _CHECKS, locals())
     x, given, distance = require_bound_arguments(who, plan, mean, covariance, radius)
-    limit = math.inf if time_limit_s is None else float(time_limit_s)
-    if time_limit_s is None and form == "nonlinear":
+    limit = math.inf
+    if time_limit_s is not None:
+        limit = float(time_limit_s)
+    elif form == "nonlinear":
         limit = _NONLINEAR_S
     with until(began + limit):
         lower = lower_bound(x, given, distance, _solve_by(LOWER, form, solver, trivial=0.0))

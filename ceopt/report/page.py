@@ -212,7 +212,9 @@ def write_page(who: str, path: Any, template: str, *, title: str, language: str,
 
 def _shown(value: Any) -> Any:
     """Return what a template puts in; markup of ours, such as a picture, as it is."""
-    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return printable(value)
+    return value
 
 
 def _file(name: str) -> str:

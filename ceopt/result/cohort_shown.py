@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -94,12 +95,11 @@ class CohortSummary:
         rows += [(f"changes {column}", share) for column, share in self.most_changed.items()]
         rows += [(f"in conflict {rules}", people) for people, rules in self._in_conflict()]
         rows += [("seconds", self.seconds), ("median seconds", self.median_seconds)]
-        index = pd.Index([name for name, _ in rows], name="measure")
-        return pd.DataFrame({"value": pd.Series([value for _, value in rows], index=index, dtype=object)})
+        names, values = zip(*rows, strict=True)
+        return pd.DataFrame({"value": pd.Series(values, index=pd.Index(names, name="measure"), dtype=object)})
 
     def __repr__(self) -> str:
-        lines = [f"{name:<16}{text}" for name, text in self._lines()]
-        return "\n".join(lines)
+        return "\n".join(f"{name:<16}{text}" for name, text in self._lines())
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in self._lines())
@@ -129,7 +129,7 @@ class CohortSummary:
         Where no rule is named, that is why.
         """
         for _, rows in self.conflicts.groupby("conflict"):
-            yield int(rows["people"].iloc[0]), ", ".join(_rule_text(row) for row in rows.to_dict("records"))
+            yield int(rows["people"].iloc[0]), ", ".join(map(_rule_text, rows.to_dict("records")))
 
 
 def _rule_text(row: Mapping[Any, Any]) -> str:
@@ -197,12 +197,10 @@ def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
             sentences = {str(sentence) for _, sentence, _ in entries}
             sentence = sentences.pop() if len(sentences) == 1 else None
             widths = [width for _, _, width in entries if width is not None]
-            ends = (min(widths), max(widths)) if widths else (math.nan, math.nan)
-            rows.append((number, len(group), entries[0][0], sentence, len(widths), *ends))
-    columns: dict[str, Any] = {}
-    for place, (name, dtype) in enumerate(_CONFLICTS.items()):
-        columns[name] = pd.Series([row[place] for row in rows], dtype=dtype)
-    return pd.DataFrame(columns)
+            least = min(widths, default=math.nan)
+            most = max(widths, default=math.nan)
+            rows.append((number, len(group), entries[0][0], sentence, len(widths), least, most))
+    return pd.DataFrame(rows, columns=list(_CONFLICTS), dtype=object).astype(_CONFLICTS)
 
 
 def _shares(changed: Counter[str], answers: int, names: Iterable[str]) -> pd.Series[float]:
@@ -253,7 +251,7 @@ def plot_cohort(
         groups = _groups(results, _keys(queries, by), by, space)
     if kind == "status":
         return _status(groups, say, by=by, ax=ax, dark=dark)
-    if not any(len(result) for result in results):
+    if not any(map(len, results)):
         counts = Counter(str(result.status) for result in results)
         statuses = ", ".join(f"{count} are {status}" for status, count in counts.items())
         raise InvalidValueError(_PLOT, "someone with an answer", statuses, 'kind="status" draws this.')
@@ -282,10 +280,10 @@ def _keys(queries: pd.DataFrame, by: Any) -> pd.Series[Any]:
     """Return the group of each row, in the order of the rows."""
     if isinstance(by, str):
         if by not in queries.columns:
-            raise UnknownNameError.among(_PLOT, "column", by, [str(name) for name in queries.columns])
+            raise UnknownNameError.among(_PLOT, "column", by, list(map(str, queries.columns)))
         return queries[by].reset_index(drop=True)
     try:
-        keys = by if isinstance(by, pd.Series) else pd.Series(by)
+        keys = pd.Series(by)
     except (TypeError, ValueError):
         keys = pd.Series([], dtype=object)
     if isinstance(by, dict) or np.ndim(by) != 1 or not len(keys):
@@ -301,9 +299,7 @@ def _keys(queries: pd.DataFrame, by: Any) -> pd.Series[Any]:
 
 
 def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
-    distinct = keys.drop_duplicates().tolist()
-    missing = [key for key in distinct if pd.isna(key)]
-    known = [key for key in distinct if not pd.isna(key)]
+    known = keys.dropna().drop_duplicates().tolist()
     if isinstance(keys.dtype, pd.CategoricalDtype):
         order = keys.dtype.categories.tolist()
         known.sort(key=order.index)
@@ -314,7 +310,7 @@ def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
             known.sort()
         except TypeError:
             known.sort(key=str)
-    return known + missing[:1]
+    return known + keys[keys.isna()].head(1).tolist()
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -332,9 +328,8 @@ def _changes(
             senses += how
     if not total:
         raise InvalidValueError(_PLOT, "an answer that changes something", "none does", 'Draw kind="costs".')
-    places = {name: place for place, name in enumerate(space.names)}
     rows = []
-    for name in sorted(total, key=lambda name: (-total[name], places[name])):
+    for name in sorted(sorted(total, key=space.names.index), key=total.__getitem__, reverse=True):
         bars = []
         for group, of_group in counts.items():
             bars.append(_change_bar(group, of_group.get(name, Counter()), answered[group], say, by=by))
@@ -354,10 +349,11 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
         before = scalars(result.factual)
         for name in answer.changed:
             feature = space[name]
-            sense = "another_level"
-            if feature.kind not in {"categorical", "binary"}:
-                rises = feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name])
-                sense = "raised" if rises else "lowered"
+            sense = "lowered"
+            if feature.kind in {"categorical", "binary"}:
+                sense = "another_level"
+            elif feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name]):
+                sense = "raised"
             counts.setdefault(name, Counter())[sense] += 1
     return counts
 
@@ -395,7 +391,7 @@ def _costs(groups: dict[str, list[SolutionSet]], say: Captions, *, ax: Any, dark
 def _status(groups: dict[str, list[SolutionSet]], say: Captions, *, by: Any, ax: Any, dark: bool) -> Axes:
     """Draw how many people have each status: a row a status, or a row a group."""
     counts = {group: Counter(str(result.status) for result in results) for group, results in groups.items()}
-    total = status_counts(result for results in groups.values() for result in results)
+    total = status_counts(chain.from_iterable(groups.values()))
     people = sum(total.values())
     rows = []
     if by is None:
@@ -485,17 +481,19 @@ def _without(
 
 def _line(result: SolutionSet, words: ResultInWords, say: Mapping[str, str], language: Language) -> dict[str, Any]:
     """Return a person's line of the table; of one without a way, what would have to give."""
-    cost = result[0].cost if len(result) else None
     line = {
         "label": str(result.query_id),
         "kind": str(result.status),
         "status": say[str(result.status)],
-        "cost": short(cost, language),
-        "sort": "" if cost is None else repr(float(cost)),
+        "cost": "",
+        "sort": "",
         "first": "",
         "further": (),
         "more": "",
     }
+    if len(result):
+        line["cost"] = short(result[0].cost, language)
+        line["sort"] = repr(float(result[0].cost))
     if words.ways:
         line["first"] = words.ways[0]
         line["further"] = tuple(words.ways[1:])

@@ -72,7 +72,9 @@ def _copied(slot: Any) -> Callable[[Any], Any]:
         held = _held(self, slot)
         if isinstance(held, str):
             return printable(held)
-        return held.copy() if hasattr(held, "copy") else held
+        if hasattr(held, "copy"):
+            return held.copy()
+        return held
 
     return read
 
@@ -146,7 +148,7 @@ def text_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
     headline = printable(headline)
     if len(cells) == 1:
         return headline
-    cells = [[printable(cell) for cell in row] for row in cells]
+    cells = [list(map(printable, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rule = ["-" * width for width in widths]
     lines = [headline]

@@ -201,7 +201,9 @@ def write_value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
+        if math.isfinite(value):
+            return value
+        return {"float": repr(value)}
     if isinstance(value, Mapping):
         has_texts = all(isinstance(key, str) for key in value)
         looks_marked = len(value) == 1 and next(iter(value)) in _MARKS
@@ -209,9 +211,9 @@ def write_value(value: Any) -> Any:
             return {key: write_value(part) for key, part in value.items()}
         return {"pairs": [[write_value(key), write_value(part)] for key, part in value.items()]}
     if isinstance(value, tuple):
-        return {"tuple": [write_value(part) for part in value]}
+        return {"tuple": list(map(write_value, value))}
     if isinstance(value, list):
-        return [write_value(part) for part in value]
+        return list(map(write_value, value))
     if is_time(value):
         return {"time": write_time(value)}
     if value is pd.NA:
@@ -225,7 +227,7 @@ _MARKS = {"float", "pairs", "tuple", "time", "missing"}
 def read_value(value: Any) -> Any:
     """Return what :func:`write_value` wrote."""
     if isinstance(value, list):
-        return [read_value(part) for part in value]
+        return list(map(read_value, value))
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -236,7 +238,7 @@ def read_value(value: Any) -> Any:
             case "pairs":
                 return {read_value(key): read_value(part) for key, part in held}
             case "tuple":
-                return tuple(read_value(part) for part in held)
+                return tuple(map(read_value, held))
             case "time":
                 return read_time(held)
             case "missing":
@@ -248,14 +250,14 @@ def phrases_document(text: str) -> list[Any] | None:
     """Return the phrases of a text as JSON has them; None of a text that has none."""
     if not isinstance(text, Said):
         return None
-    return [_write_field(phrase) for phrase in text.phrases]
+    return list(map(_write_field, text.phrases))
 
 
 def read_said(text: str, phrases: Any) -> str:
     """Return a text with the phrases that :func:`phrases_document` wrote; without them where there are none."""
     if phrases is None:
         return printable(text)
-    known = tuple(_read_field(phrase) for phrase in phrases)
+    known = tuple(map(_read_field, phrases))
     if not all(isinstance(phrase, Phrase) for phrase in known):
         raise ValueError("a phrase has no name and fields")
     return Said(text, known)
@@ -266,13 +268,13 @@ def _write_field(value: Any) -> Any:
         words = {name: _write_field(field) for name, field in value.fields.items()}
         return {"phrase": value.name, "fields": words}
     if isinstance(value, tuple):
-        return [_write_field(entry) for entry in value]
+        return list(map(_write_field, value))
     return write_value(value)
 
 
 def _read_field(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(_read_field(entry) for entry in value)
+        return tuple(map(_read_field, value))
     if isinstance(value, dict) and value.keys() == {"phrase", "fields"}:
         if not isinstance(value["phrase"], str) or not isinstance(value["fields"], dict):
             raise ValueError("a phrase has no name and fields")
@@ -310,11 +312,11 @@ def write_frame(frame: pd.DataFrame) -> dict[str, Any]:
     columns = []
     for place, name in enumerate(frame.columns):
         series = frame.iloc[:, place]
-        columns.append({**_column(name, series.dtype), "values": [write_value(value) for value in series]})
+        columns.append({**_column(name, series.dtype), "values": list(map(write_value, series))})
     index = frame.index
     labels: dict[str, Any] = {
-        "names": [write_value(name) for name in index.names],
-        "labels": [write_value(label) for label in index.tolist()],
+        "names": list(map(write_value, index.names)),
+        "labels": list(map(write_value, index.tolist())),
     }
     if not isinstance(index, pd.MultiIndex):
         labels |= _dtype_entry(index.dtype)
@@ -326,8 +328,8 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
     require_fields(who, " of a frame", entry, {"columns": ("a list", is_list)})
     given = entry["index"]
     require_fields(who, " of a frame", given, {"names": ("a list", is_list), "labels": ("a list", is_list)})
-    names = [read_value(name) for name in given["names"]]
-    labels = [read_value(label) for label in given["labels"]]
+    names = list(map(read_value, given["names"]))
+    labels = list(map(read_value, given["labels"]))
     if "dtype" in given:
         held = _held(who, given, labels)
         index: Any = pd.Index(held, dtype=held.dtype, tupleize_cols=False, name=names[0])
@@ -335,7 +337,7 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
         index = pd.MultiIndex.from_tuples(labels, names=names)
     data = {}
     for column in entry["columns"]:
-        values = [read_value(value) for value in column["values"]]
+        values = list(map(read_value, column["values"]))
         data[read_value(column["name"])] = _series(who, column, values, index)
     return pd.DataFrame(data, index=index)
 
@@ -347,7 +349,7 @@ def _column(name: Any, dtype: Any) -> dict[str, Any]:
 def _dtype_entry(dtype: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"dtype": _dtype_name(dtype)}
     if isinstance(dtype, pd.CategoricalDtype):
-        entry["categories"] = [write_value(level) for level in dtype.categories.tolist()]
+        entry["categories"] = list(map(write_value, dtype.categories.tolist()))
     return entry
 
 
@@ -431,7 +433,7 @@ def result_document(result: Any) -> dict[str, Any]:
     surrogate = result.surrogate
     document["surrogate"] = None if surrogate is None else write_value(surrogate.to_mapping())
     document["factual"] = write_row(result.factual)
-    document["counterfactuals"] = [_write_answer(answer) for answer in result]
+    document["counterfactuals"] = list(map(_write_answer, result))
     return document
 
 
@@ -513,7 +515,7 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     if answer.asked_by:
         entry["asked_by"] = {name: list(rules) for name, rules in answer.asked_by.items()}
     if answer.printed:
-        entry["printed"] = {name: [write_value(number) for number in pair] for name, pair in answer.printed.items()}
+        entry["printed"] = {name: list(map(write_value, pair)) for name, pair in answer.printed.items()}
     entry["actions"] = None
     if answer.actions is not None:
         entry["actions"] = {str(name): write_value(value) for name, value in answer.actions.items()}

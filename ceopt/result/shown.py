@@ -145,7 +145,9 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
 def _shown_gap(gap: float | None) -> str:
     if gap is None or math.isnan(gap):
         return ""
-    return f"{rounded(gap, 1, 'up'):.1g}" if gap > DIGIT_NOISE else "0"
+    if gap <= DIGIT_NOISE:
+        return "0"
+    return f"{rounded(gap, 1, 'up'):.1g}"
 
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:
@@ -287,7 +289,7 @@ def _cost(answer: Counterfactual, say: Captions) -> str:
 def _value(text: str, value: Any, say: Captions) -> str:
     """Return the text of a value as the language writes numbers and truth values; other levels stay."""
     if isinstance(value, bool):
-        return say.put("true" if value else "false")
+        return say.put(str(value).lower())
     if is_number(value):
         return say.number(text)
     return text
@@ -360,7 +362,7 @@ def _scale(
     feature: Feature, values: Sequence[Any], printed: Sequence[Any], strongest: int, say: Captions
 ) -> tuple[ParallelAxis, tuple[float, ...]]:
     """Return the axis of a column for the row's value and the answers', and the place of each on it."""
-    coordinates = [feature.to_coordinate(value) for value in values]
+    coordinates = list(map(feature.to_coordinate, values))
     ends = sorted(set(coordinates))
     place_of = {}
     for rank, coordinate in enumerate(ends):
@@ -375,7 +377,7 @@ def _scale(
         texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
-    return ParallelAxis(_named(feature), written, not feature.is_finite), tuple(place_of[one] for one in coordinates)
+    return ParallelAxis(_named(feature), written, not feature.is_finite), tuple(map(place_of.__getitem__, coordinates))
 
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
@@ -407,7 +409,7 @@ def _surface(
             others = say.put("others_named", others=others, values=", ".join(values))
     grid = decisions(space, model, target, pair, held=base, points=points)
     labels = [say.put("as_it_is"), *(str(one.rank) for one in result)]
-    wanted = answer.prediction if answer is not None else None
+    wanted = getattr(answer, "prediction", None)
     names = (_named(space[pair[0]]), _named(space[pair[1]]))
     title = say.put("surface", others=others)
     return draw_surface(_PLOT, grid, names, labels, wanted, title=title, say=say, ax=ax, dark=dark)
@@ -420,7 +422,7 @@ def _coordinates(space: FeatureSpace, values: Any) -> np.ndarray[Any, np.dtype[n
 def _pair(space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None) -> tuple[str, str]:
     """Return the two columns of a surface: those named, else numbers that change, levels that do, numbers that may."""
     if columns is None:
-        changed = answer.changed if answer is not None else ()
+        changed = getattr(answer, "changed", ())
         ordered = sorted(changed, key=lambda name: space[name].is_finite)
         ordered += sorted(space.names, key=lambda name: (not space[name].mutable, space[name].is_finite))
         columns = tuple(dict.fromkeys(ordered))[:2]
@@ -571,4 +573,6 @@ class SurrogateReport:
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any] | None) -> SurrogateReport | None:
         """Return what :meth:`to_mapping` wrote."""
-        return None if given is None else cls(**given)
+        if given is None:
+            return None
+        return cls(**given)

@@ -136,7 +136,7 @@ class SolutionSet:
 
     def __post_init__(self) -> None:
         for name in ("after_distance_filter", "after_diversity_filter", "safety"):
-            object.__setattr__(self, name, tuple(plain(entry) for entry in getattr(self, name)))
+            object.__setattr__(self, name, tuple(map(plain, getattr(self, name))))
         object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
         self._bind()
@@ -174,10 +174,8 @@ class SolutionSet:
         try:
             return self.counterfactuals[index]
         except IndexError:
-            why = f" {self.reason}" if self.reason else ""
-            raise IndexError(
-                f"No answer {index}: there are {len(self)}, and the status is {self.status}.{why}"
-            ) from None
+            text = f"No answer {index}: there are {len(self)}, and the status is {self.status}. {self.reason}"
+            raise IndexError(text.rstrip()) from None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers in raw units and the columns' own dtypes, one row each, indexed by rank."""
@@ -424,5 +422,5 @@ def words_of_moves(results: Iterable[SolutionSet], moves: Iterable[Mapping[str, 
 def _plain_label(label: Any) -> Any:
     """Return a row's label without numpy's scalars, also of several levels."""
     if isinstance(label, tuple):
-        return tuple(plain(part) for part in label)
+        return tuple(map(plain, label))
     return plain(label)

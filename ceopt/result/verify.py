@@ -130,7 +130,9 @@ class Report:
         """False if an answer fails; True if all pass every check; None where not everything could be checked."""
         if not all(check.valid for check in self.checks):
             return False
-        return True if self.has_factual and self.checks and not self.unchecked else None
+        if self.has_factual and self.checks and not self.unchecked:
+            return True
+        return None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per answer: rank, valid, prediction, broken (what fails, in words)."""
@@ -151,7 +153,7 @@ class Report:
                 lines.append(f"  rank {rank}: {'; '.join(check.broken)}")
         if self.unchecked:
             lines.append(f"  unchecked: {'; '.join(self.unchecked)}")
-        return "\n".join(printable(line) for line in lines)
+        return "\n".join(map(printable, lines))
 
 
 @within_memory("verify")
@@ -222,22 +224,25 @@ def verify(
     unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if rule.lacks_rows]
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
-    start = None if factual is None else space.row(known_row("verify", space, factual))
-    if start is None:
+    start = None
+    if factual is None:
         unchecked += needing_factual(space, rules)
-    points: list[dict[str, float]] = []
-    unreadable: dict[int, Check] = {}
+    else:
+        start = space.row(known_row("verify", space, factual))
+    points: dict[int, dict[str, float]] = {}
+    checks: dict[int, Check] = {}
     for place, row in enumerate(rows):
         point, faults = answer_point(space, row)
         if faults:
-            unreadable[place] = Check(valid=False, prediction=None, broken=faults)
+            checks[place] = Check(valid=False, prediction=None, broken=faults)
         else:
-            points.append(point)
-    judged = iter(
-        each_checked(lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), points)
+            points[place] = point
+    judged = each_checked(
+        lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), list(points.values())
     )
-    checks = tuple(unreadable[place] if place in unreadable else next(judged) for place in range(len(rows)))
-    return Report(ranks, checks, tuple(printable(rule) for rule in unchecked), start is not None)
+    checks.update(zip(points, judged, strict=True))
+    in_order = map(checks.__getitem__, range(len(rows)))
+    return Report(ranks, tuple(in_order), tuple(map(printable, unchecked)), start is not None)
 
 
 def _asked(opened: Any, space: FeatureSpace, target: Any) -> tuple[Oracle, Target | FunctionTarget]:

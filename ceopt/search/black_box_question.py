@@ -88,7 +88,9 @@ class BlackBoxQuestion:
             diversity=settings.diversity,
             random_state=settings.random_state,
         )
-        return result if query_id is None else replace(result, query_id=query_id)
+        if query_id is None:
+            return result
+        return replace(result, query_id=query_id)
 
     @property
     def sampler(self) -> BoundarySampler:

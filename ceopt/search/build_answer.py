@@ -14,6 +14,7 @@ from ceopt.formulations.constraints.rule import actions_under, overrides
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.oracle.model import broken_rules
+from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
@@ -46,7 +47,7 @@ def answer_of(
     settings = prepared.settings
     space = prepared.space
     predictor = prepared.predictor
-    coordinates = np.array([[point[name] for name in space.names]])
+    coordinates = coordinates_of(space, [point])
     return _answer(
         prepared,
         factual,
@@ -74,7 +75,7 @@ def answers_of(
         return
     space = prepared.space
     predictor = prepared.predictor
-    coordinates = np.array([[point[name] for name in space.names] for point in points])
+    coordinates = coordinates_of(space, points)
     frame = space.frame(points)
     scores = predictor.score(coordinates)
     slacks = slack(predictor, coordinates, prepared.settings.target).tolist()
@@ -200,7 +201,9 @@ def line_without(rule: AbstractRule) -> str:
         if has_default and value == field.default:
             continue
         shown = _table_written(value) if isinstance(value, pd.DataFrame) else repr(_plainly(value))
-        words.append(f"{field.name}={shown}" if has_default else shown)
+        if has_default:
+            shown = f"{field.name}={shown}"
+        words.append(shown)
     return f"{type(rule).__name__}({', '.join(words)}, beyond='no_further')"
 
 
@@ -208,7 +211,7 @@ def _table_written(table: pd.DataFrame) -> str:
     """Return the call that makes a small table; a larger one by the name of the argument that takes it."""
     if len(table) > _ROWS_WRITTEN:
         return "frame"
-    columns = {name: [plain(value) for value in table[name].tolist()] for name in table.columns}
+    columns = {name: list(map(plain, table[name].tolist())) for name in table.columns}
     return f"pandas.DataFrame({columns!r})"
 
 
@@ -217,7 +220,7 @@ def _plainly(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_plainly(key): _plainly(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)([_plainly(entry) for entry in value])
+        return type(value)(map(_plainly, value))
     return plain(value)
 
 
@@ -235,7 +238,7 @@ def asked_by_rules(
     """
     trials: list[dict[str, float]] = []
     breaking: list[tuple[int, str, tuple[str, ...]]] = []
-    for place, (answer, point) in enumerate(answers if beyond else ()):
+    for place, (answer, point) in enumerate(answers):
         for column in answer.changed:
             back = {**point, column: factual[column]}
             broken = tuple(name for name, rule in beyond.items() if rule.violation(space, factual, back) > 0.0)

@@ -98,8 +98,9 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
     They lie ten spreads beyond what is known of the column, its data included, as many models need finite bounds.
     """
     known = [x0, had.lower, had.upper, got.lower, got.upper, feature.lower, feature.upper]
-    known += [] if data is None or not len(data) else [float(data.min()), float(data.max())]
-    known = [value for value in known if math.isfinite(value)]
+    if data is not None and len(data):
+        known += [float(data.min()), float(data.max())]
+    known = list(filter(math.isfinite, known))
     spread = max(max(known) - min(known), feature.range or 0.0) or max(abs(x0), 1.0)
     least, most = feature.coordinate_limits
     lower = got.lower
@@ -108,7 +109,9 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
         lower = max(min(known) - WIDE * spread, least)
     if math.isfinite(had.upper) and not math.isfinite(upper):
         upper = min(max(known) + WIDE * spread, most)
-    return got if (lower, upper) == (got.lower, got.upper) else got.narrowed(lower, upper)
+    if (lower, upper) == (got.lower, got.upper):
+        return got
+    return got.narrowed(lower, upper)
 
 
 def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
@@ -122,8 +125,10 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     is_on_code = feature.is_code(x0)
     if is_on_code:
         sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
-        free = {"codes": (), "lower": -math.inf, "upper": math.inf}
-        yield SpaceRule(feature, "on a code", sentence, {"codes": ()} if feature.is_finite else free, None)
+        free: dict[str, Any] = {"codes": ()}
+        if is_number:
+            free |= {"lower": -math.inf, "upper": math.inf}
+        yield SpaceRule(feature, "on a code", sentence, free, None)
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
         sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
@@ -460,7 +465,9 @@ class _Widths:
             self.hopeless.add(k)
         elif found.point is None or not found.is_least:
             self.why = self.why or found.reason or LATE
-        return found.widths[0] if found.point is not None else None
+        if found.point is None:
+            return None
+        return found.widths[0]
 
     def words(self, k: int, entry: Entry) -> str:
         """Return a rule in conflict as the reason names it."""
@@ -472,7 +479,9 @@ class _Widths:
             remarks.append(f"{np.format_float_positional(width, trim='-')} wider would do")
         if k in self.hopeless:
             remarks.append("no width of it alone would do")
-        return f"{name} ({'; '.join(remarks)})" if remarks else name
+        if not remarks:
+            return name
+        return f"{name} ({'; '.join(remarks)})"
 
 
 # ---- in words --------------------------------------------------------------------------------------------------------

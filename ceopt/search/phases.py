@@ -26,6 +26,7 @@ from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import has_traces, is_on_lattice, own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
 from ceopt.formulations.targets import Labels, Values
+from ceopt.oracle.rows import coordinates_of
 from ceopt.search.conflict import conflict_of
 from ceopt.search.relaxation import LATE, Relaxer, enlargements
 from ceopt.search.solve_check_repair import (
@@ -291,7 +292,7 @@ def _margin_is_dear(state: State) -> bool:
             points.append(_nearer(state, point, share, names))
     if not points:
         return False
-    slacks = question.prepared.slacks(np.array([[one[name] for name in question.space.names] for one in points]))
+    slacks = question.prepared.slacks(coordinates_of(question.space, points))
     return any(question.check(points[k]).valid for k in np.flatnonzero(slacks >= 0.0))
 
 
@@ -341,8 +342,7 @@ def _down_to_rounding(state: State) -> list[tuple[float, float]]:
 
 def _own_rounding(question: Question) -> float:
     """Return what the model's own sum rounds at the person; 0 of trees and votes, whose levels lie a margin apart."""
-    coordinates = np.array([[question.factual[name] for name in question.space.names]])
-    return own_rounding(question.prepared.predictor, coordinates)
+    return own_rounding(question.prepared.predictor, coordinates_of(question.space, [question.factual]))
 
 
 def _is_refused_at_best(state: State) -> bool:
@@ -363,8 +363,8 @@ def _is_refused_at_best(state: State) -> bool:
             ends = [float(rank) for rank in part.ranks if rank not in prepared.predictor.unseen.get(name, ())]
         if not ends or not all(map(math.isfinite, ends)):
             return False
-        points = np.array([[{**best, name: end}[other] for other in question.space.names] for end in ends])
-        best[name] = ends[int(prepared.slacks(points).argmax())]
+        points = [{**best, name: end} for end in ends]
+        best[name] = ends[int(prepared.slacks(coordinates_of(question.space, points)).argmax())]
     return not question.check(best).valid
 
 

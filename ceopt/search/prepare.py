@@ -31,6 +31,7 @@ from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.oracle.model import FavourableRows, ModelOracle, are_wanted
+from ceopt.oracle.rows import coordinates_of
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import (
     CeoptError,
@@ -175,7 +176,9 @@ class Prepared:
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
         predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)
-        return predicted, met if self.is_ordered else met & self._are_clear(points)
+        if self.is_ordered:
+            return predicted, met
+        return predicted, met & self._are_clear(points)
 
     def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
@@ -189,10 +192,8 @@ class Prepared:
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
 
     def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
-        names = self.space.names
         target = self.settings.target
-        coordinates = np.array([[point[name] for name in names] for point in points])
-        return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
+        return slack(self.predictor, coordinates_of(self.space, points), target) > tie_width(self.predictor, target)
 
     def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
         """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for.
@@ -231,7 +232,9 @@ class Learned:
 
 
 def _shown(data: Any) -> str:
-    return repr(data) if isinstance(data, str | int | float) else type(data).__name__
+    if isinstance(data, str | int | float):
+        return repr(data)
+    return type(data).__name__
 
 
 def prepare(
@@ -285,7 +288,7 @@ def prepare(
         rows = FavourableRows(space, oracle, checked.target, data, labelled)
         rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     else:
-        rules = tuple(learned.rule(rule) for rule in checked.rules)
+        rules = tuple(map(learned.rule, checked.rules))
     cost = checked.cost
     if any(has_say_in_cost(rule, space) for rule in rules):
         cost = charged_by(cost, rules, space)

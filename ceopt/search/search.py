@@ -42,6 +42,7 @@ from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import reach_of
+from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import when_read
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
@@ -186,9 +187,9 @@ def init(
     why_s: float | None = None,
 ) -> State:
     """Return the state in which a search begins, or has ended where the row needs no change."""
-    stopwatch = Stopwatch(
-        time.perf_counter() if began is None else began, read_s=0.0 if began is None else prepared.read_s
-    )
+    stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
+    if began is not None:
+        stopwatch = Stopwatch(began, read_s=prepared.read_s)
     space = prepared.space
     factual = space.row(row)
     space.require_moderate(factual)
@@ -363,7 +364,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         factual=question.person.row,
         bound=answers[0][0].bound if answers and first.bound is not None else first.bound,
         gap=gap,
-        margin=0.0 if state.margin is None else state.margin,
+        margin=state.margin or 0.0,
         complete=len(answers) == asked.n or (last.proved and len(answers) == len(state.answers)),
         reason=first.reason,
         conflict=state.conflict,
@@ -592,8 +593,7 @@ def _of_about_cost(
         return []
     least, most = costs
     cost = question.settings.cost
-    rows = np.array([[point[name] for name in question.space.names] for point in points])
-    objectives = cost.objectives(question.space, question.factual, rows)
+    objectives = cost.objectives(question.space, question.factual, coordinates_of(question.space, points))
     about = objectives >= cost.to_objective(least * (1.0 - EQUAL_COSTS))
     about &= objectives <= cost.to_objective(most * (1.0 + EQUAL_COSTS))
     return [points[k] for k in np.flatnonzero(about)]
@@ -603,9 +603,7 @@ def _with_the_slack(
     question: Question, point: Mapping[str, float], rounded: Sequence[dict[str, float]], margin: float
 ) -> list[dict[str, float]]:
     """Return the points whose decision is as firm as the margin asks, or as that of the point itself."""
-    names = question.space.names
-    rows = np.array([[one[name] for name in names] for one in (point, *rounded)])
-    slacks = question.prepared.slacks(rows)
+    slacks = question.prepared.slacks(coordinates_of(question.space, [point, *rounded]))
     needed = min(float(slacks[0]), margin)
     return [one for one, slack in zip(rounded, slacks[1:].tolist(), strict=True) if slack >= needed]
 

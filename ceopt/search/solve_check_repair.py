@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import rounding_in
 from ceopt.oracle.model import broken_rules
+from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import SolvedProgram, SolveRequest, has_extreme_numbers
@@ -143,11 +145,11 @@ def _given(state: State) -> tuple[Start, ...]:
     space = question.space
     points = put_in_reach(prepared.starts, space, question.factual, question.person.reach, question.settings.rules)
     points = points[_slack_beyond_margin(state, points) >= 0.0]
-    named = [dict(zip(space.names, point, strict=True)) for point in points.tolist()]
+    named = points_of(space, points)
     if not named:
         return ()
     _, met = prepared.judge(named)
-    good = [point for point, is_met in zip(named, met.tolist(), strict=True) if is_met]
+    good = itertools.compress(named, met.tolist())
     kept: list[Start] = []
     for number, point in enumerate(sorted(good, key=question.cost)):
         if len(kept) == _GIVEN or (number > 0 and question.is_late):

@@ -285,7 +285,9 @@ class ProgramSolver:
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled)
-        options: dict[str, Any] = dict(solver.exact) if exact else {}
+        options: dict[str, Any] = {}
+        if exact:
+            options.update(solver.exact)
         options.update(settings.solver_options)
         session = GuardedSession(
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options

@@ -19,6 +19,7 @@ from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.oracle.model import Check, broken_rules
+from ceopt.oracle.rows import coordinates_of
 from ceopt.search.solve_program import Person, Point, ProgramSolver, Start
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
@@ -169,7 +170,7 @@ class Question:
     @property
     def way_to_decision(self) -> float:
         """By how much the person misses the target, in the model's score."""
-        coordinates = np.array([[self.factual[name] for name in self.space.names]])
+        coordinates = coordinates_of(self.space, [self.factual])
         return abs(float(slack(self.prepared.predictor, coordinates, self.settings.target)[0]))
 
     @property
@@ -197,9 +198,7 @@ class Question:
 
     def keeps_target(self, points: Sequence[Point]) -> list[bool]:
         """Tell which points the model as read puts in the target, or short of it by little of the person's way."""
-        names = self.space.names
-        coordinates = np.array([[point[name] for name in names] for point in (self.factual, *points)])
-        slacks = self.prepared.slacks(coordinates)
+        slacks = self.prepared.slacks(coordinates_of(self.space, [self.factual, *points]))
         kept: list[bool] = (slacks[1:] >= LITTLE_OF_THE_WAY * min(slacks[0], 0.0)).tolist()
         return kept
 

@@ -81,7 +81,9 @@ class ValueGrid:
         """Return coordinates (n, d) of points given as indices (n, d) or (d,)."""
         points = np.atleast_2d(points)
         coordinates = np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
-        return coordinates if self.mend is None else self.mend(coordinates)
+        if self.mend is None:
+            return coordinates
+        return self.mend(coordinates)
 
     def price(self, points: Indices) -> Floats:
         """Return the prices of points (n, d)."""
@@ -582,7 +584,9 @@ class _GridSearch:
             point = start
             price = float(self.grid.price(start[None, :])[0])
             for _ in range(_STEPS):
-                better = None if self.is_late else self._cheaper(point, price)
+                if self.is_late:
+                    break
+                better = self._cheaper(point, price)
                 if better is None:
                     break
                 point, price = better

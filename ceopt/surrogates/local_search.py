@@ -302,7 +302,9 @@ class LocalSearch:
         except CeoptError as error:
             self._stopped(error)
             return None
-        return attempt if len(attempt.result) else None
+        if not len(attempt.result):
+            return None
+        return attempt
 
     def _tried(self, surrogate: Any, sample: BoundarySample, margin: float, way: str) -> Attempt:
         checkpoint("fitting the surrogate")

@@ -469,4 +469,6 @@ def _options_of(asked: LocalSurrogateRecourse, target: Any) -> dict[str, Any]:
 
 
 def _text(target: Any) -> str:
-    return target if isinstance(target, str) else repr(target)
+    if isinstance(target, str):
+        return target
+    return repr(target)

@@ -362,7 +362,7 @@ class LimeSurrogate(AbstractDrawingSurrogate):
         draws = middle + spread * rng.standard_normal((self.n_samples, len(spread)))
         points, values = asked.leaning(draws, rng)
         away = (points - asked.factual) / np.where(spread > 0.0, spread, 1.0)
-        width = lime_width(len(spread)) if self.kernel_width is None else float(self.kernel_width)
+        width = float(self.kernel_width or lime_width(len(spread)))
         beta, middle_score = weighted_ridge(away, values, lime_kernel(away, width), float(self.alpha))
         w = np.where(spread > 0.0, beta / np.where(spread > 0.0, spread, 1.0), 0.0)
         return Slope(w, middle_score, asked.factual)
@@ -664,7 +664,7 @@ class Scored:
         active = []
         for weights, biases, is_relu in zip(self.weights[:-1], self.biases[:-1], self.is_relu, strict=True):
             values = values @ weights.T + biases
-            on = values > 0.0 if is_relu else np.ones(values.shape, dtype=bool)
+            on = (values > 0.0) | (not is_relu)
             active.append(on)
             values = np.where(on, values, 0.0)
         scores = values @ self.weights[-1][0] + self.biases[-1][0]

@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.base.libraries import require_library
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
-from ceopt.oracle.black_box import BlackBox
+from ceopt.oracle.black_box import BlackBox, verdict
 from ceopt.solvers.checks import Choice, Floats, ListOf, Real, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.surrogates.scaled_columns import Flags, Scale, ScaledColumns
@@ -373,9 +373,8 @@ class BoundarySampler:
         """Return the nearest legal rows (k, d) that the model decides otherwise than the row itself."""
         other = np.flatnonzero(rows.favourable != own)
         if not len(other):
-            word = "unfavourable" if own else "favourable"
             raise NoBoundaryError(
-                _WHO, f"a row of data that the model finds {word}",
+                _WHO, f"a row of data that the model finds {verdict(not own)}",
                 f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}",
                 "Give more data, or another target.",
             )  # fmt: skip
@@ -400,7 +399,9 @@ class BoundarySampler:
 
     def _distances(self, columns: ScaledColumns, factual: Floats, points: Floats) -> Floats:
         moves = np.abs(points - columns.encoded(factual[None]))
-        return np.asarray(moves.sum(axis=1) if self.norm == "l1" else np.sqrt((moves**2).sum(axis=1)))
+        if self.norm == "l1":
+            return np.asarray(moves.sum(axis=1))
+        return np.asarray(np.sqrt((moves**2).sum(axis=1)))
 
     def _drawn(self, rows: DecidedRows, columns: ScaledColumns, point: Floats, before: int) -> BoundarySample:
         """Return the sample about a point (d,)."""
@@ -415,11 +416,10 @@ class BoundarySampler:
             if 0 < favourable.sum() < len(favourable):
                 break
         else:
-            word = "favourable" if favourable[0] else "unfavourable"
+            but = f"all {self.n_samples} are {verdict(favourable[0])}, even at a radius of {radius:g} after "
             raise NoBoundaryError(
                 _WHO, "samples that the model finds favourable and others that it does not",
-                f"all {self.n_samples} are {word}, even at a radius of {radius:g} after {_DOUBLINGS} doublings",
-                "Raise n_samples or radius.",
+                f"{but}{_DOUBLINGS} doublings", "Raise n_samples or radius.",
             )  # fmt: skip
         return BoundarySample(
             points=columns.frame(legal),

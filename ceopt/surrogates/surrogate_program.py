@@ -135,7 +135,9 @@ class SurrogateProgram:
 
 
 def _as_tuple(rules: Any) -> tuple[Any, ...]:
-    return (rules,) if isinstance(rules, AbstractRule) else tuple(rules)
+    if isinstance(rules, AbstractRule):
+        return (rules,)
+    return tuple(rules)
 
 
 def _robust(fit: LinearFit, margin: float) -> RobustValidity:
@@ -193,4 +195,6 @@ def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.Data
         else:
             reached = decimal_grid(own, feature.spacing).many(np.rint(moves / feature.spacing))
         values[feature.name] = np.unique(np.append(reached, own)).tolist()
-    return AllowedValues(values, name="grid of actions") if values else None
+    if not values:
+        return None
+    return AllowedValues(values, name="grid of actions")

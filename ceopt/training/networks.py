@@ -553,7 +553,7 @@ def _labels(who: str, y: Any, n_rows: int) -> NDArray[Any]:
 
 def _classes(who: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     """Return the classes and the place of each label among them."""
-    given = [plain(label) for label in labels.tolist()]
+    given = list(map(plain, labels.tolist()))
     kinds = sorted({type(label).__name__ for label in given})
     if len(kinds) > 1:
         but = f"y holds {' and '.join(kinds)}"
@@ -665,7 +665,9 @@ def _as(own: RawColumn, made: RawColumn, *, has_steps: bool) -> RawColumn:
         same = cast.astype(object) == made.astype(object)
     except (TypeError, ValueError):
         return made
-    return cast if bool(same.all()) else made
+    if same.all():
+        return cast
+    return made
 
 
 def _inwards(own: RawColumn, made: RawColumn, cast: RawColumn) -> RawColumn:

@@ -144,7 +144,7 @@ class _OnnxWriter:
         if kind is bool:
             raw = self.node("Cast", [raw], to=self.onnx.TensorProto.INT64)
             kind = int
-            values = [int(value) for value in values]
+            values = list(map(int, values))
         keys = {str: "keys_strings", int: "keys_int64s", float: "keys_floats"}[kind]
         if feature.kind != "categorical":
             ranks = (np.arange(count) / (count - 1)).astype(np.float32).tolist()
@@ -186,7 +186,7 @@ class _OnnxWriter:
         places = range(len(values))
         if kind is str:
             return self.node("LabelEncoder", [place], keys_int64s=places, values_strings=values)
-        whole = [int(value) for value in values]  # classes that are floats are whole
+        whole = list(map(int, values))  # classes that are floats are whole
         label = self.node("LabelEncoder", [place], keys_int64s=places, values_int64s=whole)
         if kind is float:
             return self.node("Cast", [label], to=self.onnx.TensorProto.DOUBLE)

@@ -227,7 +227,9 @@ def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], i
 
 def _stops_short(rounded: float, value: float, start: float) -> bool:
     """Whether a rounded number is nearer to the start than the value, if by a trace: a split may lie in between."""
-    return rounded < value if value > start else rounded > value
+    if value > start:
+        return rounded < value
+    return rounded > value
 
 
 def _on_grid(value: float, start: float, step: float) -> Decimal:
@@ -351,7 +353,7 @@ class Language:
                 sentences.append(self.phrase(phrase))
         except (LookupError, TypeError, ValueError, AttributeError):
             return printable(str(text))
-        return " ".join(sentence for sentence in sentences if sentence)
+        return " ".join(filter(None, sentences))
 
     def phrase(self, phrase: Phrase) -> str:
         """Return one phrase in words.
@@ -454,20 +456,21 @@ class Language:
 
     # ---- several -----------------------------------------------------------------------------------------------------
     def _joined(self, values: Any, separator: str) -> str:
-        texts = [self.field(value) for value in values]
+        texts = list(map(self.field, values))
         return separator.join(filter(None, texts))
 
     def _terms(self, terms: Any) -> str:
         """Return "0.5 income + savings - debt" of coefficients and columns."""
         text = ""
         for coefficient, column in terms:
+            sign = " + "
             if coefficient < 0:
-                sign = " - " if text else "-"
-            else:
-                sign = " + " if text else ""
+                sign = " - "
             size = "" if abs(coefficient) == 1 else f"{self.number(abs(coefficient))} "
             text += f"{sign}{size}{printable(column)}"
-        return text
+        if text.startswith(" - "):
+            text = f"-{text[3:]}"
+        return text.removeprefix(" + ")
 
 
 def templates(language: str = "en") -> dict[str, str]:

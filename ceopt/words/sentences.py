@@ -374,7 +374,7 @@ class ResultInWords:
     def lines(self) -> list[str]:
         """Return how it ended, why, and the ways out or the rules in conflict, a line each."""
         lines = (self.status, *self.reasons, self.conflict_head, *self.conflict, *self.ways)
-        return [line for line in lines if line]
+        return list(filter(None, lines))
 
 
 def in_words(
@@ -426,7 +426,7 @@ def in_words(
         head = ""
     return ResultInWords(
         status=_status(result, spoken),
-        reasons=tuple(reason for reason in reasons if reason),
+        reasons=tuple(filter(None, reasons)),
         conflict_head=spoken.templates.get(head, ""),
         conflict=tuple(_conflict_line(entry, spoken) for entry in result.conflict),
         answers=tuple(answers),
@@ -511,7 +511,7 @@ def beyond_lines(results: Sequence[ToldResult], language: Language) -> Iterator[
         rule = name
         if not has_given_name(name) and sentence:
             rule = language.say(sentence)
-        is_moved = any(len(result) for result in broken)
+        is_moved = any(map(len, broken))
         fields = {"name": language.put("quoted", value=rule)}
         if is_moved and len(results) == 1:
             text = language.put("beyond_one", **fields)
@@ -724,7 +724,7 @@ def wanted_said(text: str, target: Any) -> str:
         case AtLeast() | AtMost() | Between():
             return Said(text, (_target(parse_target(target, None)),))
         case list() | set() | frozenset():
-            options = any_of([_level(label) for label in target])
+            options = any_of(list(map(_level, target)))
             return Said(text, (Phrase("target_labels", {"labels": options}),))
         case str() | bool() | int() | float():
             return Said(text, (Phrase("target_labels", {"labels": _level(target)}),))
