@@ -110,8 +110,7 @@ class Inquiry:
             constraints = [constraints]
         given = {**self.options, "constraints": [*constraints, *rules]}
         try:
-            exact = Recourse(self.model, space, target=target, n=n, **given)
-            return exact.fit(self.rows), ""
+            return Recourse(self.model, space, target=target, n=n, **given).fit(self.rows), ""
         except UnsupportedModelError as refusal:
             from ceopt.surrogates.recourse import LocalSurrogateRecourse
 

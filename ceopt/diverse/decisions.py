@@ -227,8 +227,7 @@ class _Function:
         if self._range is not None:
             return said, self._within(said, self._range)
         self._require_labels(said)
-        found = one_of(said, self._labels)
-        return said, found != self._but
+        return said, one_of(said, self._labels) != self._but
 
     def _asked(self, points: Floats) -> Any:
         if not self._is_frame and self._space.is_continuous:

@@ -69,8 +69,7 @@ class RowDistance:
     def directions(self, home: Floats, points: Floats) -> Floats:
         """Return the moves from ``home`` (d,) to each of ``points`` (n, d) as vectors, shape (n, D)."""
         moves = points - home
-        slopes = np.where(moves > 0.0, self.up, self.down)
-        parts = [(moves * slopes)[:, self.levels == 0]]
+        parts = [(moves * np.where(moves > 0.0, self.up, self.down))[:, self.levels == 0]]
         for j in np.flatnonzero(self.levels):
             corners = _corners(points[:, j], self.levels[j]) - _corners(home[[j]], self.levels[j])
             parts.append(self.up[j] * _CORNER["l2"] * corners)

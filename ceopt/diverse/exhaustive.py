@@ -161,8 +161,7 @@ def exhaustive(
     try:
         with until(began + settings.limit_s()):
             prepared = replace(prepare(model, space, settings), fingerprints=fingerprints_of(model, None))
-            question = _Question(prepared, row, float(epsilon), limit, began)
-            return _answered(question, model, settings)
+            return _answered(_Question(prepared, row, float(epsilon), limit, began), model, settings)
     except OutOfTimeError as error:  # in reading
         return unread(settings, space, row, stage=error.stage, began=began)
 

@@ -518,8 +518,7 @@ def _paid(total: Floats, exists: NDArray[np.bool_]) -> tuple[Floats, Bits]:
     amounts = np.unique(total[exists & np.isfinite(total)])
     if len(amounts) > _KINDS:
         amounts = amounts[np.linspace(0, len(amounts) - 1, _KINDS).astype(np.intp)]
-    limits = np.append(amounts, np.inf)
-    return amounts, _packed(exists & (total < limits[:, None]))
+    return amounts, _packed(exists & (total < np.append(amounts, np.inf)[:, None]))
 
 
 def _packed(flags: NDArray[np.bool_]) -> Bits:

@@ -54,8 +54,7 @@ def continuous_diversity(
     if not rows.numeric or len(rows) < 2:
         return _NAN
     (numbers,) = scaled("continuous_diversity", [rows], scale, rest, zero)
-    moves = np.abs(_pairs(numbers))
-    return float(getattr(moves, over)(axis=1).mean())
+    return float(getattr(np.abs(_pairs(numbers)), over)(axis=1).mean())
 
 
 def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -177,8 +176,7 @@ def k_diversity(
     (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
     if len(points) == 1:
         return _NAN
-    upper = np.triu_indices(len(points), 1)
-    return float(pairwise(points, points, norm)[upper].mean())
+    return float(pairwise(points, points, norm)[np.triu_indices(len(points), 1)].mean())
 
 
 _KERNELS = {"inverse": lambda apart: 1.0 / (1.0 + apart), "exponential": lambda apart: np.exp(-apart)}

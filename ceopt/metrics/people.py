@@ -303,8 +303,7 @@ def people(who: str, known: Evidence, seconds: Any) -> Iterator[tuple[Any, Evide
     else:
         names = getattr(known.factual, "columns", None)
     listed = _listed(who, known.S, names, known.factual)
-    others = _others(who, listed, known.others)
-    for person, other in zip(listed, others, strict=True):
+    for person, other in zip(listed, _others(who, listed, known.others), strict=True):
         own: dict[str, Any] = {"S": person.answers, "factual": person.factual, "others": other}
         time = _seconds_of(who, person, seconds)
         if time is not None:

@@ -298,8 +298,7 @@ def continuous_proximity(
     if not rows.numeric:
         return float("nan")
     own_numbers, numbers = scaled("continuous_proximity", [own, rows], scale, rest, zero)
-    moves = np.abs(numbers - own_numbers)
-    return float(-getattr(moves, over)(axis=1).mean())
+    return float(-getattr(np.abs(numbers - own_numbers), over)(axis=1).mean())
 
 
 def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:

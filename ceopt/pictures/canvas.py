@@ -499,8 +499,7 @@ def _own_axes(height: float, width: float, *, inside: bool) -> Axes:
     if inside:
         figure = Figure(figsize=(width, height), dpi=_PIXELS_PER_INCH)
         tall = height - _HEAD - _FOOT
-        place = (_SIDE / width, _FOOT / height, 1.0 - 2.0 * _SIDE / width, tall / height)
-        ax = figure.add_axes(place)
+        ax = figure.add_axes((_SIDE / width, _FOOT / height, 1.0 - 2.0 * _SIDE / width, tall / height))
     else:
         figure = Figure(
             figsize=(width, height), dpi=_PIXELS_PER_INCH, layout=ConstrainedLayoutEngine(w_pad=_RIM, h_pad=_RIM)

@@ -192,8 +192,7 @@ def decisions(
     rows[:, places[0]] = np.tile(first, len(second))
     rows[:, places[1]] = np.repeat(second, len(first))
     outputs, has_labels = _asked(space, model, target, rows)
-    others = np.delete(marks, places, axis=1)
-    fits = (others == np.delete(held, places)).all(axis=1)
+    fits = (np.delete(marks, places, axis=1) == np.delete(held, places)).all(axis=1)
     return DecisionGrid(
         values=(first, second),
         levels=(_levels(space[pair[0]], first), _levels(space[pair[1]], second)),
@@ -225,8 +224,7 @@ def _asked(space: FeatureSpace, model: Any, target: Any, rows: Floats) -> tuple[
 def _values(feature: Feature, marks: Floats) -> Floats:
     """Return legal coordinates of a column near some points, those of the points among them."""
     if feature.is_finite:
-        count = len(feature.levels)
-        return np.unique([*range(min(count, _LEVELS)), *marks])
+        return np.unique([*range(min(len(feature.levels), _LEVELS)), *marks])
     low, high = float(marks.min()), float(marks.max())
     beyond = max(_BEYOND * (high - low), _SCALES * feature.scale("mad"))
     least, greatest = feature.coordinate_limits

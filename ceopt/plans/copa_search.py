@@ -496,8 +496,7 @@ def _with_categories(search: PlanSearch, plans: Floats, unit: float) -> tuple[Fl
 def _ratio_scale(terms: Terms, plans: Floats) -> float:
     """Return the size of the ratios of some plans."""
     ratios = terms.ratios(plans)
-    finite = ratios[np.isfinite(ratios)]
-    return max(float(np.abs(finite).max(initial=0.0)), 1e-12)
+    return max(float(np.abs(ratios[np.isfinite(ratios)]).max(initial=0.0)), 1e-12)
 
 
 # ==== The plan without diversity, globally: the least of :math:`\varphi(r) - \lambda_1 r` over one number =============
@@ -578,8 +577,7 @@ def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float) -> Glo
     distance = _proved(result, float(terms.distance.of(point - terms.factual)))
     if not terms.validity_weight or not top:
         return GlobalOptimum(point, distance - shift, result.status, result.message)
-    angles = _AngleSearch(search, arguments, top, shift)
-    return angles.run(point, distance)
+    return _AngleSearch(search, arguments, top, shift).run(point, distance)
 
 
 @final
@@ -657,8 +655,7 @@ class _AngleSearch:
         """
         if angle not in self.seen:
             checkpoint("solving cone programs")
-            radius = self.top * math.cos(angle)
-            result, point = nearest(self.search, self.arguments, radius)
+            result, point = nearest(self.search, self.arguments, self.top * math.cos(angle))
             objective = math.inf
             distance = math.inf if result.status is Status.INFEASIBLE else 0.0  # 0: nothing is known
             if point is not None:

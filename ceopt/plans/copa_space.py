@@ -126,8 +126,7 @@ class Terms:
         return np.where(is_still, np.where(score >= 0.0, np.inf, -np.inf), score / size), size, spread
 
     def _validity_slope(self, plans: Floats, softness: float) -> Floats:
-        seen = self.features(plans)
-        ratio, size, spread = self._ratios(seen)
+        ratio, size, spread = self._ratios(self.features(plans))
         each = self.moments.mean - (np.where(np.isfinite(ratio), ratio, 0.0) / size)[..., None] * (
             spread @ self.factor.T
         )

@@ -338,8 +338,7 @@ def local_moments(
     scores = _scores(predict, row + spread * u, names)
     beta, middle = weighted_ridge(u, scores, lime_kernel(u, lime_width(d)), RIDGE)
     w = beta / spread
-    mean = np.append(w, middle - w @ row)
-    return mean, float(variance) * np.eye(d + 1)
+    return np.append(w, middle - w @ row), float(variance) * np.eye(d + 1)
 
 
 def _row(factual: Any) -> tuple[list[Any] | None, Floats]:

@@ -154,8 +154,7 @@ def require_report(who: str, *, title: Any, language: Any) -> Mapping[str, str]:
     """
     require_library(who, "jinja2")
     require_library(who, "matplotlib")
-    checked = check_arguments(who, _CHECKS, {"title": title, "language": language})
-    return HEADINGS[checked["language"]]
+    return HEADINGS[check_arguments(who, _CHECKS, {"title": title, "language": language})["language"]]
 
 
 def picture(draw: Callable[..., Axes], prefix: str) -> dict[str, Any]:

@@ -242,8 +242,7 @@ def plot_cohort(
 ) -> Axes:  # fmt: skip
     """Draw what :meth:`ceopt.Cohort.plot` is asked for; see there."""
     require_library(_PLOT, "matplotlib")
-    checked = check_arguments(_PLOT, _CHECKS, {"kind": kind, "language": language})
-    say = CAPTIONS[checked["language"]]
+    say = CAPTIONS[check_arguments(_PLOT, _CHECKS, {"kind": kind, "language": language})["language"]]
     if not results:
         raise InvalidValueError(_PLOT, "some rows", "the cohort has none", "Ask about some.")
     groups = {say.put("all"): list(results)}
@@ -301,8 +300,7 @@ def _keys(queries: pd.DataFrame, by: Any) -> pd.Series[Any]:
 def _ordered(keys: pd.Series[Any], by: Any, space: FeatureSpace) -> list[Any]:
     known = keys.dropna().drop_duplicates().tolist()
     if isinstance(keys.dtype, pd.CategoricalDtype):
-        order = keys.dtype.categories.tolist()
-        known.sort(key=order.index)
+        known.sort(key=keys.dtype.categories.tolist().index)
     elif isinstance(by, str) and by in space and space[by].is_finite:
         known.sort(key=space[by].rank)
     else:

@@ -292,8 +292,7 @@ def write_row(frame: pd.DataFrame) -> dict[str, Any]:
     """Write a one-row frame: its label, and per column the name, dtype, categories and value."""
     columns = []
     for name in frame.columns:
-        entry = _column(name, frame[name].dtype)
-        columns.append({**entry, "value": write_value(frame[name].iloc[0])})
+        columns.append({**_column(name, frame[name].dtype), "value": write_value(frame[name].iloc[0])})
     return {"index": write_value(frame.index[0]), "columns": columns}
 
 

@@ -79,8 +79,7 @@ def _looked(state: State) -> tuple[State, bool]:
     Only these columns may move, so that the program is small.
     """
     question = state.question
-    point = state.answers[-1][1]
-    changed = changed_columns(question.factual, point)
+    changed = changed_columns(question.factual, state.answers[-1][1])
     for group in state.diversity.together:  # another one of them may take the 1
         if not changed.isdisjoint(group):
             changed.update(group)
@@ -521,8 +520,7 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
             "Nothing in real numbers reaches the target, but the model's own arithmetic moves in steps of up to "
             f"{step} of its score, which may let a point through: nothing is proved."
         )
-        reason = said(text, "steps_may_pass")
-        return replace(state, last=Finding(Status.REJECTED, reason=reason))
+        return replace(state, last=Finding(Status.REJECTED, reason=said(text, "steps_may_pass")))
     return _with_bound(
         state,
         bound,
@@ -574,8 +572,7 @@ def _unsettled(state: State, finding: Finding) -> Finding:
     else:
         status = Status.ERROR
     text = "Nothing reaches the target with a margin. Whether a tie does is not settled."
-    reason = said(text, "tie_unsettled")
-    return Finding(status, bound=finding.bound, reason=reason)
+    return Finding(status, bound=finding.bound, reason=said(text, "tie_unsettled"))
 
 
 # ==== No answer: the same question under wider rules, and the rules in conflict =======================================

@@ -350,8 +350,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     beyond = rules_beyond(asked.rules, space, question.factual)
     marked = asked_by_rules(answers, beyond, space, question.factual, question.keeps_target)
     if not state.interrupted:
-        points = [point for _, point in answers]
-        pairs = list(zip(marked, points, strict=True))
+        pairs = list(zip(marked, [point for _, point in answers], strict=True))
         marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
     gap = None
     if answers:

@@ -201,8 +201,7 @@ def cost_within_which(starts: Sequence[Start], n: int) -> float | None:
     """
     if not starts:
         return None
-    last = min(n, len(starts)) - 1
-    return starts[last][0]
+    return starts[min(n, len(starts)) - 1][0]
 
 
 def start_in_hand(state: State, *, below: float = math.inf, is_judge: bool = True) -> dict[str, float] | None:
@@ -519,8 +518,7 @@ def fall_back(state: State, finding: Finding) -> State:
     if not is_contradicted:
         return _with_start_or(state, finding, state.tries.bound, finding.reason, is_judge=False)
     text = f"{state.solver} calls the program {finding.status}, but a point that passes the check is in hand."
-    reason = said(text, "start_in_hand", solver=state.solver)
-    started = _with_start_or(state, finding, None, reason)
+    started = _with_start_or(state, finding, None, said(text, "start_in_hand", solver=state.solver))
     return replace(started, doubted=started.doubted or started.last is not finding)
 
 

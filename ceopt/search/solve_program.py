@@ -413,8 +413,7 @@ def within_cost_of_one_label(
         start = _start_of_one_label(settings, person, solve, request, seconds)
         if start is None or (request.budget is not None and request.budget <= start[0]):
             raise
-        left = max(seconds - (time.perf_counter() - began), _LEAST_S)
-        return solve(request.within(start), left)
+        return solve(request.within(start), max(seconds - (time.perf_counter() - began), _LEAST_S))
 
 
 def in_smaller_reach(

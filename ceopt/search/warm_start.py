@@ -162,8 +162,7 @@ class ValueGrid:
         after = trials[np.arange(len(trials)), column]
         before = point[column]
         factual = self.factual[column]
-        is_between = (np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual))
-        return trials[is_between]
+        return trials[(np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual))]
 
     def exchanges(self, point: Indices) -> Indices:
         """Return the points that take one change back, wholly or by one index, and change one column otherwise.
@@ -355,8 +354,7 @@ class StartSearch:
                 )
             if not self.predictor.is_trees:
                 for _ in range(_FINER):
-                    best = search.points()[:_REFINED]
-                    search = search.on(around(through=best))
+                    search = search.on(around(through=search.points()[:_REFINED]))
                     search.improve()
                     candidates += search.points()
         except OutOfTimeError:  # what was met by then stays

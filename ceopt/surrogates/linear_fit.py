@@ -113,8 +113,7 @@ def fidelity_of(fit: LinearFit, box: BlackBox, random_state: int) -> float:
     It is nan where the model may not be asked any more, or the time is over.
     """
     columns = fit.sample.columns
-    point = list(columns.space.row(fit.sample.boundary).values())
-    centre = columns.encoded([point])[0]
+    centre = columns.encoded([list(columns.space.row(fit.sample.boundary).values())])[0]
 
     def model(points: Floats) -> Any:
         return box.favourable(columns.frame(columns.legal(points)))

@@ -300,8 +300,7 @@ def _together(question: LinearQuestion, forced: Floats, rooms: Floats, short: fl
     else:
         rates = np.where(slopes > 0.0, question.scale, 0.0)
     along = np.sign(question.coef) * forced
-    moving = (rates > 0.0) & (rooms > 0.0)
-    places = np.flatnonzero(moving)
+    places = np.flatnonzero((rates > 0.0) & (rooms > 0.0))
     # Column k moves by rate * tau less what was forced its way, from where that is above 0 to its room.
     starts = along[places] / rates[places]
     ends = (along[places] + rooms[places]) / rates[places]
@@ -672,8 +671,7 @@ def _candidates(
         gain = float(np.abs(question.coef[k]) * rooms[k]) if rates[k] > 0.0 and rooms[k] > 0.0 else 0.0
         if gain == 0.0 or weight == 0.0:
             continue
-        slope = direction / (2.0 * weight * float(rates[k]))
-        for stationary in _stationary(target, slope):
+        for stationary in _stationary(target, direction / (2.0 * weight * float(rates[k]))):
             shift = direction * (stationary - score)
             if moved < shift < moved + gain:
                 found.append(shift)

@@ -169,8 +169,7 @@ def worst_covariance(weights: ArrayLike, covariance: ArrayLike, *, divergence: s
         raise InvalidValueError(who, "at least one weight", "weights is empty", "Give one weight a column.")
     given = require_covariance(who, "covariance", covariance, len(w))
     DIVERGENCE.require(who, "divergence", divergence)
-    rho = require_one_radius(who, "radius", radius, divergence)
-    return _worst_of(w, given, divergence, rho)
+    return _worst_of(w, given, divergence, require_one_radius(who, "radius", radius, divergence))
 
 
 def _worst_of(w: Floats, covariance: Floats, divergence: str, radius: float) -> WorstCovariance:
@@ -484,8 +483,7 @@ def _held_at_zero(a: Floats, matrices: Sequence[Floats], k: int) -> LeastNormSum
             left -= matrix @ weights / (value * norm)
         else:
             at_zero.append(matrix)
-    needed = _least_dual(left, at_zero, a)
-    return LeastNormSum(weights, norms, max(found.gap, needed * value - 1.0))
+    return LeastNormSum(weights, norms, max(found.gap, _least_dual(left, at_zero, a) * value - 1.0))
 
 
 def _least_dual(left: Floats, matrices: Sequence[Floats], a: Floats) -> float:
@@ -569,8 +567,7 @@ def by_program(classes: ClassMoments, ambiguity: Ambiguity, matrices: list[Float
         raise InvalidValueError(who, "a solver that finds the optimum", but, "Choose another, or solver=None.")
     weights = np.array([variable.value for variable in model.w.values()]) / units
     weights /= a @ weights
-    found = LeastNormSum(weights, norms_of(weights, matrices), float(result.gap))
-    return polished(a, matrices, found)
+    return polished(a, matrices, LeastNormSum(weights, norms_of(weights, matrices), float(result.gap)))
 
 
 def _units(classes: ClassMoments, ambiguity: Ambiguity) -> tuple[Floats, tuple[float, float]]:
@@ -584,8 +581,7 @@ def _units(classes: ClassMoments, ambiguity: Ambiguity) -> tuple[Floats, tuple[f
         power = 4.0
     elif ambiguity.bures == "paper":
         power = 1.0
-    largest = max(ambiguity.radii)
-    if largest > LARGEST * unit**power:
+    if max(ambiguity.radii) > LARGEST * unit**power:
         but = f"radius is {ambiguity.radii} and the columns spread by {unit:.3g}"
         then = "Give inf, whose limit it is, or the columns in greater units."
         raise InvalidValueError("MinimaxProbabilityMachine", "a radius in the units of the columns", but, then)
@@ -675,8 +671,7 @@ def limit_of(classes: ClassMoments, ambiguity: Ambiguity) -> Hyperplane:
     if not neg_grows:
         growing, other = other, growing
     w = _slope(classes.difference, growing, other, ambiguity.divergence)
-    rho = min(ambiguity.radii)
-    spread = worst_spread(ambiguity.divergence, rho, ambiguity.bures)
+    spread = worst_spread(ambiguity.divergence, min(ambiguity.radii), ambiguity.bures)
     length = float(np.linalg.norm(w))
     tau = spread.factor * math.sqrt(score_variance(w, other) + spread.ridge * length**2) + spread.length * length
     if ambiguity.divergence in {"fisher_rao", "logdet"} and score_variance(w, growing) == 0.0:

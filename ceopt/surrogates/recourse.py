@@ -427,8 +427,7 @@ class _Outcome:
     def _marked(self, answers: tuple[Counterfactual, ...], beyond: Mapping[str, Any]) -> tuple[Counterfactual, ...]:
         """Return the answers marked where a rule forces a change, as long as the model may be asked."""
         space = self.prepared.space
-        points = [space.row(answer.frame) for answer in answers]
-        pairs = list(zip(answers, points, strict=True))
+        pairs = list(zip(answers, [space.row(answer.frame) for answer in answers], strict=True))
         return tuple(asked_by_rules(pairs, beyond, space, self.factual, self._accepts))
 
     def _report(self, attempt: Attempt) -> SurrogateReport:

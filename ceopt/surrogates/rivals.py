@@ -107,8 +107,7 @@ class LocalQuestion:
         """Return mean and standard deviation (p,) of the columns of data; codes of numbers do not count."""
         mean = self.data.mean(axis=0)
         spread = self.data.std(axis=0)
-        space = self.columns.space
-        for feature, places in zip(space, self.columns.places, strict=True):
+        for feature, places in zip(self.columns.space, self.columns.places, strict=True):
             if feature.is_finite or not feature.codes:
                 continue
             is_code = feature.are_codes(column_coordinates(feature, self.X[feature.name]))

@@ -516,8 +516,7 @@ def _slopes(
     for name in pair:
         place = scaled.space.names.index(name)
         own.append(float(coef[scaled.places[place][0]] / scaled.scales[place]))
-    rest = at_boundary - own[0] * boundary[0] - own[1] * boundary[1]
-    return own[0], own[1], rest
+    return own[0], own[1], at_boundary - own[0] * boundary[0] - own[1] * boundary[1]
 
 
 def _linear(surrogate: Any, width: int) -> tuple[Floats, float]:

@@ -54,8 +54,7 @@ def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None 
 
 def ranks_of(shares: Floats, n_levels: int, rng: np.random.Generator | None = None) -> Floats:
     """Return ranks of an ordinal or binary column, (m,), near shares of its way from the first level to the last."""
-    last = n_levels - 1.0
-    return _rounded(np.clip(shares, 0.0, 1.0) * last, rng)
+    return _rounded(np.clip(shares, 0.0, 1.0) * (n_levels - 1.0), rng)
 
 
 def level_of(block: Floats, rng: np.random.Generator | None = None) -> Floats:

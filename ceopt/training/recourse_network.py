@@ -403,8 +403,7 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[m
         program = self._program(settings, frame, attack)
         plan = self._plan(who, settings, program.desired)
         with on_device(who, settings["device"]):
-            found = trained(who, program, frame, plan)
-            self._keep(program, frame, found)
+            self._keep(program, frame, trained(who, program, frame, plan))
         self.n_features_in_ = len(frame.columns.space)
         self.feature_names_in_ = np.array(frame.columns.space.names, dtype=object)
         return self

@@ -673,8 +673,7 @@ def _moved(question: ShiftQuestion, model: Any) -> Floats:
     if question.shift == "label":
         found = np.array([one.value for one in model.shift.values()])
         return np.asarray(np.clip(found, -question.radius, question.radius))
-    flips = np.array([round(one.value) for one in model.flip.values()])
-    return np.asarray(-2.0 * rows.y * flips)
+    return np.asarray(-2.0 * rows.y * np.array([round(one.value) for one in model.flip.values()]))
 
 
 def _shifted(question: ShiftQuestion, moved: Floats) -> LabelledRows:

@@ -173,8 +173,7 @@ def _read(path: Path, shapes: Sequence[NDArray[Any]]) -> tuple[Any, list[NDArray
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
     """Return shape, dtype and order of an array from its header."""
-    version = np.lib.format.read_magic(file)
-    _expect(version == (1, 0))  # what numpy writes of plain numbers
+    _expect(np.lib.format.read_magic(file) == (1, 0))  # what numpy writes of plain numbers
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
     return shape, dtype, "F" if is_fortran else "C"
 

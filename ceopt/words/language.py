@@ -456,8 +456,7 @@ class Language:
 
     # ---- several -----------------------------------------------------------------------------------------------------
     def _joined(self, values: Any, separator: str) -> str:
-        texts = list(map(self.field, values))
-        return separator.join(filter(None, texts))
+        return separator.join(filter(None, map(self.field, values)))
 
     def _terms(self, terms: Any) -> str:
         """Return "0.5 income + savings - debt" of coefficients and columns."""

@@ -540,8 +540,7 @@ def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[s
 
 def warn_of_rules(results: Sequence[ToldResult]) -> None:
     """Warn once of each rule that some rows break today."""
-    plain = language_of("explain", "en", {"quoted": "'{value}'"})
-    for line in beyond_lines(results, plain):
+    for line in beyond_lines(results, language_of("explain", "en", {"quoted": "'{value}'"})):
         warn(f"r{line[1:]}", RuleWarning)
 
 
@@ -724,8 +723,7 @@ def wanted_said(text: str, target: Any) -> str:
         case AtLeast() | AtMost() | Between():
             return Said(text, (_target(parse_target(target, None)),))
         case list() | set() | frozenset():
-            options = any_of(list(map(_level, target)))
-            return Said(text, (Phrase("target_labels", {"labels": options}),))
+            return Said(text, (Phrase("target_labels", {"labels": any_of(list(map(_level, target)))}),))
         case str() | bool() | int() | float():
             return Said(text, (Phrase("target_labels", {"labels": _level(target)}),))
     return text
