@@ -267,7 +267,7 @@ def _table(path: Path, content: bytes, described: list[dict[str, Any]]) -> pd.Da
             texts[column["name"]] = str
     return pd.read_csv(
         io.BytesIO(content),
-        compression={".gz": "gzip"}.get(path.suffix),
+        compression="gzip" if path.suffix == ".gz" else None,
         dtype=texts,
         keep_default_na=False,
         na_values=[""],

@@ -638,24 +638,18 @@ def resumed(
     """Return the finished results of an earlier cohort, or refuse one that asked something else."""
     who = "Recourse.explain"
     if not isinstance(earlier, Cohort):
-        raise InvalidTypeError(
-            who, "a Cohort to resume", f"resume is {type(earlier).__name__}", "Give what explain returned."
-        )
+        but = f"resume is {type(earlier).__name__}"
+        raise InvalidTypeError(who, "a Cohort to resume", but, "Give what explain returned.")
     if not earlier.queries.equals(queries) or not earlier.queries.index.equals(queries.index):
-        raise InvalidValueError(
-            who, "the same rows to resume", "the frame has others", "Give the frame of the first run."
-        )
+        but = "the frame has others"
+        raise InvalidValueError(who, "the same rows to resume", but, "Give the frame of the first run.")
     if earlier.space != space:
         raise InvalidValueError(who, "the same space to resume", "it is another", "Start anew.")
     for word, value in options.items():
         is_unknown = word in _LATER and word not in earlier.options
         if word not in _MAY_DIFFER and not is_unknown and earlier.options.get(word) != value:
-            raise InvalidValueError(
-                who,
-                f"the same {word} to resume",
-                f"{word} was {earlier.options.get(word)!r} and is {value!r}",
-                "Start anew.",
-            )
+            but = f"{word} was {earlier.options.get(word)!r} and is {value!r}"
+            raise InvalidValueError(who, f"the same {word} to resume", but, "Start anew.")
     pairs = zip(earlier.results, earlier.finished, strict=True)
     return [result if finished else None for result, finished in pairs]
 

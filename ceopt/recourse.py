@@ -484,9 +484,8 @@ random_state, solver_options, why, surrogate, starts
         for name in self.space.names:
             count = int((frame.columns == name).sum())
             if count != 1:
-                raise InvalidValueError(
-                    who, f"column {name!r} once", f"it is there {count} times", "Give each column of the space once."
-                )
+                but = f"it is there {count} times"
+                raise InvalidValueError(who, f"column {name!r} once", but, "Give each column of the space once.")
         if not len(frame):
             raise InvalidValueError(who, "at least one row", "the frame is empty", "Give some rows.")
 

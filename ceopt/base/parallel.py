@@ -357,10 +357,9 @@ def each_retrained(
     early = 0
     for b, one in tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model"):
         if isinstance(one, Lost):
-            raise CeoptError(
-                who, "processes that live until their models are fitted", f"one did not: {one.reason}",
-                "Use fewer n_jobs if memory may have run out.",
-            )  # fmt: skip
+            but = f"one did not: {one.reason}"
+            then = "Use fewer n_jobs if memory may have run out."
+            raise CeoptError(who, "processes that live until their models are fitted", but, then)
         results[b], has_converged = one
         early += not has_converged
     if early:

@@ -180,17 +180,15 @@ def read_table(
     try:
         frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space, texts, codes, notes)
     except ImportError as error:
-        raise MissingLibraryError(
-            _WHO, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
-            'Install it by pip install "ceopt[parquet]", or give a CSV file.',
-        ) from error  # fmt: skip
+        but = f"it is not installed and DATA is {str(path)!r}"
+        then = 'Install it by pip install "ceopt[parquet]", or give a CSV file.'
+        raise MissingLibraryError(_WHO, "pyarrow to read parquet", but, then) from error
     except UnicodeError as error:
         but = f"{str(path)!r} is in another encoding ({_line(error)})"
         raise UnreadableFileError(_WHO, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
     except Exception as error:  # pandas and pyarrow raise much for files that are not what they say, KeyError included
-        raise UnreadableFileError(
-            _WHO, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
-        ) from error
+        but = f"{str(path)!r} is none ({_line(error)})"
+        raise UnreadableFileError(_WHO, f"a readable {suffix} file", but, "Write it anew.") from error
     if not len(frame) or not len(frame.columns):
         raise UnreadableFileError(_WHO, "rows", f"{str(path)!r} has none", "Give a table with a header and rows.")
     return frame, *notes
@@ -508,27 +506,21 @@ def read_model(path: Path, *, allow_pickle: bool, may_be_function: bool = False)
         return open_model(path)
     _refuse_tables(who, path)
     if not allow_pickle:
-        raise InvalidValueError(
-            who, "--allow-pickle to be opened", f"{str(path)!r} is a pickle, which runs code when it is loaded",
-            "Add --allow-pickle if you trust where the file comes from.",
-        )  # fmt: skip
+        but = f"{str(path)!r} is a pickle, which runs code when it is loaded"
+        then = "Add --allow-pickle if you trust where the file comes from."
+        raise InvalidValueError(who, "--allow-pickle to be opened", but, then)
     import joblib
 
     try:
         model = joblib.load(path)
     except Exception as error:
         but = f"{str(path)!r} cannot be loaded ({type(error).__name__}: {_line(error)})"
-        raise UnreadableFileError(
-            who, "a model saved by joblib.dump", but,
-            "Save it anew, and load it where the libraries that it was made with are installed.",
-        ) from error  # fmt: skip
+        then = "Save it anew, and load it where the libraries that it was made with are installed."
+        raise UnreadableFileError(who, "a model saved by joblib.dump", but, then) from error
     if not hasattr(model, "predict") and not (may_be_function and is_function(model)):
-        raise UnreadableFileError(
-            who,
-            "a model with predict",
-            f"{str(path)!r} holds a {type(model).__name__}",
-            "Save the fitted model itself; a function of rows needs --surrogate.",
-        )
+        but = f"{str(path)!r} holds a {type(model).__name__}"
+        then = "Save the fitted model itself; a function of rows needs --surrogate."
+        raise UnreadableFileError(who, "a model with predict", but, then)
     return model
 
 
@@ -540,19 +532,16 @@ def _refuse_tables(who: str, path: Path) -> None:
         line = start.decode().splitlines()[0] if start.strip() else ""
         held = f"it is text that begins {line[:60]!r}" if line else "it is empty"
         if start[:1] not in {b"(", b"c"} and b"\0" not in start:  # with which pickles of the oldest kinds begin
-            raise UnreadableFileError(
-                who, "a saved model", f"{str(path)!r} cannot be loaded: {held}",
-                f"Give the model first, then DATA; models are {', '.join(SUFFIXES)} or what joblib.dump writes.",
-            )  # fmt: skip
+            then = f"Give the model first, then DATA; models are {', '.join(SUFFIXES)} or what joblib.dump writes."
+            raise UnreadableFileError(who, "a saved model", f"{str(path)!r} cannot be loaded: {held}", then)
 
 
 def _asked(frame: pd.DataFrame, rows: Sequence[int], path: Path) -> pd.DataFrame:
     for row in rows:
         if not 0 <= row < len(frame):
             but = f"it is {row} and {str(path)!r} has {counted(len(frame), 'row')}"
-            raise InvalidValueError(
-                "--row", f"a position from 0 to {len(frame) - 1}", but, "Count from 0, the header left out."
-            )
+            then = "Count from 0, the header left out."
+            raise InvalidValueError("--row", f"a position from 0 to {len(frame) - 1}", but, then)
     return frame.reset_index(drop=True).iloc[list(rows)]
 
 
@@ -636,9 +625,8 @@ def _range(text: str) -> Any:
     except ValueError as error:
         if isinstance(error, CeoptError) and ".." in text:
             raise
-        raise InvalidValueError(
-            "--target", "a range, as the model is a regressor", f"it is {text!r}", "Write '>=5', '<=5' or '5..8'."
-        ) from error
+        needs = "a range, as the model is a regressor"
+        raise InvalidValueError("--target", needs, f"it is {text!r}", "Write '>=5', '<=5' or '5..8'.") from error
 
 
 def _line(error: BaseException) -> str:

@@ -136,9 +136,8 @@ def _frame(value: Any) -> pd.DataFrame | None:
     for place, row in enumerate(value, start=1):
         if set(row) != set(names):
             but = f"row {place} has {', '.join(row) or 'none'}"
-            raise InvalidValueError(
-                "A table", f"the columns {', '.join(names)} in each row", but, "Add what is missing."
-            )
+            then = "Add what is missing."
+            raise InvalidValueError("A table", f"the columns {', '.join(names)} in each row", but, then)
     return pd.DataFrame(value, columns=names)
 
 

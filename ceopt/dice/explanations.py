@@ -278,9 +278,8 @@ def from_text(text: str) -> tuple[list[CounterfactualExamples], list[dict[str, f
     except (TypeError, LookupError) as error:
         raise UnreadableFileError(_WHO, "JSON of explanations", f"the text is not ({error!r})", then) from error
     if version != _VERSION:
-        raise UnreadableFileError(
-            _WHO, f"version {_VERSION!r}", f"version is {version!r}", "Write it anew with to_json."
-        )
+        but = f"version is {version!r}"
+        raise UnreadableFileError(_WHO, f"version {_VERSION!r}", but, "Write it anew with to_json.")
     try:
         _check(record)
         return _examples(record), *_importances(record)

@@ -94,9 +94,8 @@ class Model:
             raise InvalidTypeError(_WHO_MODEL, "a fitted model with predict", but, "Fit one and pass it as model=.")
         framework = _FRAMEWORKS.get(type(self.model).__module__.partition(".")[0])
         if framework is not None:
-            raise UnsupportedModelError(
-                _WHO_MODEL, "a model of scikit-learn's kind", f"model is of {framework}", _EXPORT
-            )
+            but = f"model is of {framework}"
+            raise UnsupportedModelError(_WHO_MODEL, "a model of scikit-learn's kind", but, _EXPORT)
 
     def _check_backend(self) -> None:
         if isinstance(self.backend, str) and self.backend in _NETWORKS:
@@ -525,9 +524,8 @@ def range_wanted(who: str, desired: Any) -> Wanted:
     """
     then = "Give desired_range=[least, greatest]."
     if desired is None:
-        raise InvalidValueError(
-            who, "a range of the outcome, as the model is a regressor", "desired_range is None", then
-        )
+        but = "desired_range is None"
+        raise InvalidValueError(who, "a range of the outcome, as the model is a regressor", but, then)
     if isinstance(desired, str) or not hasattr(desired, "__len__") or len(desired) != 2:
         raise InvalidTypeError(who, "two numbers as desired_range", f"desired_range is {desired!r}", then)
     low, high = (_BOUND.require(who, "desired_range", bound) for bound in desired)

@@ -480,27 +480,24 @@ def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise InvalidTypeError(
-            f"{_WHO}.fit", "rows of equal length", f"X is no array ({error})", "Correct X."
-        ) from error
+        but = f"X is no array ({error})"
+        raise InvalidTypeError(f"{_WHO}.fit", "rows of equal length", but, "Correct X.") from error
     if array.ndim != 2:
         but = f"X is {type(X).__name__} of shape {array.shape}"
         raise InvalidTypeError(f"{_WHO}.fit", "a DataFrame or an array of rows and columns", but, "Reshape it.")
     if space is not None:
         if array.shape[1] != len(space):
-            raise InvalidValueError(
-                f"{_WHO}.fit", f"the {len(space)} columns of the space", f"X has {array.shape[1]}",
-                "Leave the label out, or give a frame.",
-            )  # fmt: skip
+            but = f"X has {array.shape[1]}"
+            then = "Leave the label out, or give a frame."
+            raise InvalidValueError(f"{_WHO}.fit", f"the {len(space)} columns of the space", but, then)
         return pd.DataFrame(array, columns=list(space.names))
     try:
         array = np.where(pd.isna(array), np.nan, array)
         return pd.DataFrame(array.astype(np.float64), columns=[f"x{j}" for j in range(array.shape[1])])
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"{_WHO}.fit", "an array of numbers, or a space", f"X holds something else ({error})",
-            "Give a DataFrame, or space=... that says what each column is.",
-        ) from error  # fmt: skip
+        but = f"X holds something else ({error})"
+        then = "Give a DataFrame, or space=... that says what each column is."
+        raise InvalidTypeError(f"{_WHO}.fit", "an array of numbers, or a space", but, then) from error
 
 
 def _check_labels(y: Any, count: int) -> None:
@@ -510,9 +507,8 @@ def _check_labels(y: Any, count: int) -> None:
     except ValueError as error:
         raise InvalidTypeError(f"{_WHO}.fit", "labels in a list", f"y is no array ({error})", "Correct y.") from error
     if labels.shape != (count,):
-        raise InvalidValueError(
-            f"{_WHO}.fit", f"one label for each of {count} rows", f"y has shape {labels.shape}", "Match X."
-        )
+        but = f"y has shape {labels.shape}"
+        raise InvalidValueError(f"{_WHO}.fit", f"one label for each of {count} rows", but, "Match X.")
     missing = np.flatnonzero(pd.isna(np.asarray(y, dtype=object)))
     if len(missing):
         but = f"that of row {missing[0]} is missing"
@@ -534,9 +530,8 @@ def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
         if values.ndim == 2 and len(values) == 1:
             values = values[0]
         if values.shape != (len(rows.space),):
-            raise InvalidValueError(
-                f"{_WHO}.explain", f"a row of {len(rows.space)} values", f"row has shape {values.shape}",
-                "Give one row, with the columns of X.",
-            )  # fmt: skip
+            but = f"row has shape {values.shape}"
+            then = "Give one row, with the columns of X."
+            raise InvalidValueError(f"{_WHO}.explain", f"a row of {len(rows.space)} values", but, then)
         row = dict(zip(rows.space.names, values.tolist(), strict=True))
     return rows.space.row(row)

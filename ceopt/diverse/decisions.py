@@ -141,10 +141,9 @@ def decisions_of(model_or_predict: Any, space: FeatureSpace, target: Any, *, is_
     model = open_model(model_or_predict)
     if not isinstance(model, type | Predictor | AbstractRepresentation) and not hasattr(model, "predict"):
         if not callable(model):
-            raise InvalidTypeError(
-                _WHO, "a fitted model or a function that predicts", f"it got {type(model).__name__}",
-                "Give the model, or for example lambda X: (score(X) > 0).astype(int).",
-            )  # fmt: skip
+            but = f"it got {type(model).__name__}"
+            then = "Give the model, or for example lambda X: (score(X) > 0).astype(int)."
+            raise InvalidTypeError(_WHO, "a fitted model or a function that predicts", but, then)
         return Decisions(space, _Function(model, space, target, is_frame=is_frame))
     oracle = ModelOracle(model, space)
     checked = parse_target(target, oracle.labels)
@@ -221,9 +220,8 @@ class _Function:
                 hint = "Return its column: .ravel()."
             elif said.ndim == 2 and len(said) == len(points):
                 hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
-            raise InvalidValueError(
-                _WHO, f"one label or value for each of {len(points)} rows, shape ({len(points)},)", returned, hint
-            )
+            needs = f"one label or value for each of {len(points)} rows, shape ({len(points)},)"
+            raise InvalidValueError(_WHO, needs, returned, hint)
         if self._range is not None:
             return said, self._within(said, self._range)
         self._require_labels(said)
@@ -245,9 +243,8 @@ class _Function:
     def _within(said: NDArray[Any], wanted: Values) -> NDArray[np.bool_]:
         if said.dtype.kind not in "iuf" or not np.isfinite(said).all():
             what = repr(plain(said[0])) if said.dtype.kind not in "iuf" else "nan or an infinite value"
-            raise InvalidTypeError(
-                _WHO, f"numbers to be {wanted.text()}", f"predict returned {what}", "Return finite numbers."
-            )
+            but = f"predict returned {what}"
+            raise InvalidTypeError(_WHO, f"numbers to be {wanted.text()}", but, "Return finite numbers.")
         return wanted.holds(said)
 
     def _require_labels(self, said: NDArray[Any]) -> None:
@@ -271,9 +268,8 @@ class _Function:
 def _labels_of(target: Any) -> tuple[Any, ...]:
     """Return the labels that a target names, or refuse what a function of labels cannot be asked for."""
     if isinstance(target, Probability | Disagreement):
-        raise InvalidTypeError(
-            _WHO, "a label or a range of values of a bare predict", f"target is {target!r}", "Give the fitted model."
-        )
+        needs = "a label or a range of values of a bare predict"
+        raise InvalidTypeError(_WHO, needs, f"target is {target!r}", "Give the fitted model.")
     if isinstance(target, OtherThan):
         target = target.label
     labels = tuple(map(plain, labels_named(target)))

@@ -458,18 +458,7 @@ class DiverseSettings:
 
     def options(self) -> dict[str, Any]:
         """Return the settings as plain values that JSON holds."""
-        words = (
-            "distance",
-            "keep",
-            "alpha",
-            "diversity",
-            "beta",
-            "tolerance",
-            "put_back",
-            "minimise",
-            "origin",
-            "variant",
-        )
+        words = "distance keep alpha diversity beta tolerance put_back minimise origin variant".split()
         scale = dict(self.scale) if isinstance(self.scale, Mapping) else self.scale
         return {"scale": scale, **{word: getattr(self, word) for word in words}}
 
@@ -694,18 +683,15 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
             Not fitted; the row, target, rules or ``n`` are unusable; the model fails, or returns no decisions.
         """
         if not hasattr(self, "fitted_"):
-            raise InvalidValueError(
-                f"{_WHO}.explain", "a fitted explainer", "fit was not called", "Call fit(X) with training rows first."
-            )
+            then = "Call fit(X) with training rows first."
+            raise InvalidValueError(f"{_WHO}.explain", "a fitted explainer", "fit was not called", then)
         settings = self._settings()
         fitted = self.fitted_
         settings.check()
         changed = settings.changed_since(self.fitted_settings_)
         if changed is not None:
-            raise InvalidValueError(
-                f"{_WHO}.explain", f"the {changed} that it was fitted with", f"{changed} was changed since",
-                "Call fit again.",
-            )  # fmt: skip
+            needs = f"the {changed} that it was fitted with"
+            raise InvalidValueError(f"{_WHO}.explain", needs, f"{changed} was changed since", "Call fit again.")
         factual = row_of(fitted.rows, row)
         decisions = decisions_of(model_or_predict, fitted.rows.space, target, is_frame=fitted.rows.is_frame)
         space = fitted.rows.space

@@ -345,9 +345,8 @@ def pool_distances(points: Any, norm: Norm, origin: Any = None, scale: Mapping[s
             origin = points.factual
         points = points.to_frame()
     if origin is None and norm == "cosine":
-        raise InvalidValueError(
-            "select", "the row that directions are seen from", "origin is None", "Give origin= with norm='cosine'."
-        )
+        then = "Give origin= with norm='cosine'."
+        raise InvalidValueError("select", "the row that directions are seen from", "origin is None", then)
     if origin is not None and norm != "cosine":
         raise InvalidValueError("select", "no origin", f"it is given with norm {norm!r}", "Only norm='cosine' has one.")
     if isinstance(points, pd.DataFrame):

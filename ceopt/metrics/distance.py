@@ -83,9 +83,8 @@ def scales_of(
     else:
         found = np.asarray(scale, dtype=np.float64)
         if found.shape != (len(names),):
-            raise InvalidValueError(
-                who, f"a scale for each of {len(names)} numeric columns", f"its shape is {found.shape}", "Correct it."
-            )
+            but = f"its shape is {found.shape}"
+            raise InvalidValueError(who, f"a scale for each of {len(names)} numeric columns", but, "Correct it.")
     return _positive(who, tables, found.copy(), zero)
 
 
@@ -104,10 +103,8 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
         known = [getattr(rows.space[name], scale) for name in rows.numeric]
     for name, value in zip(rows.numeric, known, strict=True):
         if value is None:
-            raise InvalidValueError(
-                who, f"data for scale={scale!r}", f"there is none for column {name!r}",
-                "Pass data=X_train, or scale='none' for raw units.",
-            )  # fmt: skip
+            then = "Pass data=X_train, or scale='none' for raw units."
+            raise InvalidValueError(who, f"data for scale={scale!r}", f"there is none for column {name!r}", then)
     return np.array(known, dtype=np.float64)
 
 
@@ -129,10 +126,8 @@ def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float 
         if found[j] == 0.0:
             values = np.concatenate([table.numbers[:, j] for table in tables])
             if zero is None and np.ptp(values) > 0.0:
-                raise InvalidValueError(
-                    who, "a scale that is not zero", f"that of column {name!r} is 0",
-                    "Pass zero=1.0 to divide by 1 there, as DiCE's code does, or another scale.",
-                )  # fmt: skip
+                then = "Pass zero=1.0 to divide by 1 there, as DiCE's code does, or another scale."
+                raise InvalidValueError(who, "a scale that is not zero", f"that of column {name!r} is 0", then)
             found[j] = 1.0 if zero is None else zero
     return found
 
@@ -248,10 +243,9 @@ def embedded(
 
 def _require_space(who: str, rows: TableRows) -> None:
     if rows.space is None and rows.categorical:
-        raise InvalidTypeError(
-            who, "numbers, or a space that says what a column is", f"column {rows.categorical[0]!r} holds categories",
-            "Pass space=FeatureSpace.infer(X_train), or encode the column.",
-        )  # fmt: skip
+        but = f"column {rows.categorical[0]!r} holds categories"
+        then = "Pass space=FeatureSpace.infer(X_train), or encode the column."
+        raise InvalidTypeError(who, "numbers, or a space that says what a column is", but, then)
 
 
 def _category(who: str, name: Any, codes: list[Any], space: FeatureSpace | None) -> list[Floats]:
@@ -263,9 +257,8 @@ def _category(who: str, name: Any, codes: list[Any], space: FeatureSpace | None)
         return [np.eye(most)[own] for own in codes]
     if most > len(feature.levels):
         choices = ", ".join(map(repr, feature.levels))
-        raise InvalidValueError(
-            who, f"levels of column {name!r}", "a table has another value there", f"Choose from: {choices}."
-        )
+        but = "a table has another value there"
+        raise InvalidValueError(who, f"levels of column {name!r}", but, f"Choose from: {choices}.")
     steps = max(len(feature.levels) - 1, 1)
     return [own[:, None] / steps for own in codes]
 

@@ -345,9 +345,8 @@ def _listed(who: str, table: Any, names: Any, factual: Any) -> list[_Person]:
     if not listed:
         raise InvalidValueError(who, "a person", "there is none", "Give at least one row.")
     if any(person.label == MEAN for person in listed):
-        raise InvalidValueError(
-            who, f"no person called {MEAN!r}, which is the last row", f"{MEAN!r} is one of {len(listed)}", "Rename it."
-        )
+        but = f"{MEAN!r} is one of {len(listed)}"
+        raise InvalidValueError(who, f"no person called {MEAN!r}, which is the last row", but, "Rename it.")
     return listed
 
 
@@ -356,10 +355,8 @@ def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] 
     if others is None:
         return [None] * len(people)
     if not has_people(others):
-        raise InvalidTypeError(
-            who, "a set of others for each person", f"others is {type(others).__name__}",
-            "Give a Cohort, or a frame indexed by person and rank.",
-        )  # fmt: skip
+        then = "Give a Cohort, or a frame indexed by person and rank."
+        raise InvalidTypeError(who, "a set of others for each person", f"others is {type(others).__name__}", then)
     listed = _listed(who, others, people[0].answers.columns, None)
     labels = [person.label for person in people]
     theirs = [person.label for person in listed]
@@ -369,9 +366,8 @@ def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] 
     for label in labels:
         if theirs.count(label) != 1 or labels.count(label) != 1:
             times = theirs.count(label)
-            raise InvalidValueError(
-                who, "one set of others for each person", f"{label!r} has {times}", "Give the same people in both."
-            )
+            but = f"{label!r} has {times}"
+            raise InvalidValueError(who, "one set of others for each person", but, "Give the same people in both.")
     return [by_label[label] for label in labels]
 
 

@@ -91,9 +91,8 @@ def favoured(  # noqa: PLR0917 - a step of ynn
         labels = predicted("ynn", model, data, space)
     known = np.asarray(labels)
     if known.shape != (n,):
-        raise InvalidValueError(
-            "ynn", f"a label for {each_of(n, 'row')} of data", f"the shape of labels is {known.shape}", "Correct it."
-        )
+        but = f"the shape of labels is {known.shape}"
+        raise InvalidValueError("ynn", f"a label for {each_of(n, 'row')} of data", but, "Correct it.")
     return wanted("ynn", known, target)
 
 

@@ -50,10 +50,9 @@ def stability(weights: Any, nearby: Any, *, intercept: Any = None, nearby_interc
     own = _numbers("weights", weights)
     others = _numbers("nearby", nearby)
     if own.ndim != 1 or others.ndim != 2 or others.shape[1] != len(own) or not len(others):
-        raise InvalidValueError(
-            "stability", "weights (d,) and nearby ones (m, d), m at least 1",
-            f"the shapes are {own.shape} and {others.shape}", "Give one row per nearby surrogate.",
-        )  # fmt: skip
+        but = f"the shapes are {own.shape} and {others.shape}"
+        then = "Give one row per nearby surrogate."
+        raise InvalidValueError("stability", "weights (d,) and nearby ones (m, d), m at least 1", but, then)
     if (intercept is None) != (nearby_intercept is None):
         raise InvalidTypeError("stability", "both intercepts or none", "one is None", "Pass the other too.")
     if intercept is not None:
@@ -102,10 +101,9 @@ def local_fidelity(
     """
     center = _numbers("x", x)
     if center.ndim != 1 or not 0.0 < radius < np.inf or n_samples < 1:
-        raise InvalidValueError(
-            "local_fidelity", "a point (d,), a positive radius and number of points",
-            f"they are of shape {center.shape}, {radius!r} and {n_samples!r}", "Correct them.",
-        )  # fmt: skip
+        but = f"they are of shape {center.shape}, {radius!r} and {n_samples!r}"
+        then = "Correct them."
+        raise InvalidValueError("local_fidelity", "a point (d,), a positive radius and number of points", but, then)
     draw = np.random.default_rng(random_state)
     away = draw.standard_normal((n_samples, len(center)))
     away *= (draw.random(n_samples) ** (1.0 / len(center)) / np.linalg.norm(away, axis=1))[:, None]
@@ -113,10 +111,9 @@ def local_fidelity(
     said = [np.asarray(one(points)) for one in (predict, surrogate)]
     for labels in said:
         if labels.shape != (n_samples,):
-            raise InvalidValueError(
-                "local_fidelity", f"a label for each of {n_samples} points", f"the shape is {labels.shape}",
-                "Give functions that return labels.",
-            )  # fmt: skip
+            but = f"the shape is {labels.shape}"
+            then = "Give functions that return labels."
+            raise InvalidValueError("local_fidelity", f"a label for each of {n_samples} points", but, then)
     return float(np.mean([one == other for one, other in zip(*(labels.tolist() for labels in said), strict=True)]))
 
 
@@ -124,9 +121,8 @@ def _numbers(word: str, values: Any) -> Floats:
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            "A surrogate", f"numbers as {word}", f"it got {type(values).__name__}", "Give an array."
-        ) from error
+        but = f"it got {type(values).__name__}"
+        raise InvalidTypeError("A surrogate", f"numbers as {word}", but, "Give an array.") from error
     if not np.isfinite(found).all():
         raise InvalidValueError("A surrogate", f"finite numbers as {word}", "one is not", "Correct it.")
     return found
@@ -134,9 +130,8 @@ def _numbers(word: str, values: Any) -> Floats:
 
 def _length(weights: Floats, intercepts: Floats) -> Floats:
     if len(intercepts) != len(weights):
-        raise InvalidValueError(
-            "stability", f"{len(weights)} intercepts", f"there are {len(intercepts)}", "Give one per surrogate."
-        )
+        but = f"there are {len(intercepts)}"
+        raise InvalidValueError("stability", f"{len(weights)} intercepts", but, "Give one per surrogate.")
     length = np.sqrt((weights**2).sum(axis=1) + intercepts**2)
     if not length.all():
         raise InvalidValueError("stability", "a surrogate that is not zero", "one is", "Leave it out.")

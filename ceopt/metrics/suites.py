@@ -495,10 +495,8 @@ def _value(name: str, measure: Measure, person: Evidence, missing: str) -> float
         return float(measure.of(person))
     if missing == "nan":
         return float("nan")
-    raise InvalidTypeError(
-        f"suite({name!r})", f"{lacking} for {measure.name}", f"{lacking} is None",
-        f"Pass {lacking}=, or missing='nan' to leave out what cannot be computed.",
-    )  # fmt: skip
+    then = f"Pass {lacking}=, or missing='nan' to leave out what cannot be computed."
+    raise InvalidTypeError(f"suite({name!r})", f"{lacking} for {measure.name}", f"{lacking} is None", then)
 
 
 def _described(result: Any, name: str, **more: Any) -> Any:

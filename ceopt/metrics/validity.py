@@ -269,9 +269,8 @@ def invalidation_rate(
     (rows,) = read("invalidation_rate", space, S=S)
     spread = np.asarray(sd, dtype=np.float64)
     if spread.shape not in {(), (len(rows.numeric),)} or not (np.isfinite(spread).all() and (spread >= 0.0).all()):
-        raise InvalidValueError(
-            "invalidation_rate", f"sd of at least 0, one or {len(rows.numeric)}", f"sd is {sd!r}", "Correct it."
-        )
+        needs = f"sd of at least 0, one or {len(rows.numeric)}"
+        raise InvalidValueError("invalidation_rate", needs, f"sd is {sd!r}", "Correct it.")
     draws = Whole(1, None, Refusal("a positive number of draws", "Give for example 1000."))
     draws.require("invalidation_rate", "n_samples", n_samples)
     noise = np.random.default_rng(random_state).standard_normal((n_samples, len(rows.numeric))) * spread
@@ -453,10 +452,9 @@ def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureS
     before, after = (predicted("label_gap", model, table, space) for table in (x, alike(S, x)))
     if before.dtype.kind not in "biuf" or after.dtype.kind not in "biuf":
         if target is None:
-            raise InvalidTypeError(
-                "label_gap", "labels that are numbers, or a target", f"a label is {before.tolist()[0]!r}",
-                "Pass target=, which then counts 1.",
-            )  # fmt: skip
+            but = f"a label is {before.tolist()[0]!r}"
+            then = "Pass target=, which then counts 1."
+            raise InvalidTypeError("label_gap", "labels that are numbers, or a target", but, then)
         before, after = (wanted("label_gap", labels, target) for labels in (before, after))
     return float(abs(before.astype(np.float64)[0] - after.astype(np.float64).mean()))
 

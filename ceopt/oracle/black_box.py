@@ -173,10 +173,9 @@ class BlackBox:
             self._parsed = parse_target(target, self._oracle.labels)
             self._ask = functools.partial(_as_verified, self._oracle)  # which can be pickled
         elif isinstance(target, Probability | Disagreement):
-            raise InvalidTypeError(
-                _WHO, f"a fitted model and its space to check {target!r}", f"it is asked of {type(model).__name__}",
-                "Ask for a label, or wrap the threshold into the function.",
-            )  # fmt: skip
+            but = f"it is asked of {type(model).__name__}"
+            then = "Ask for a label, or wrap the threshold into the function."
+            raise InvalidTypeError(_WHO, f"a fitted model and its space to check {target!r}", but, then)
 
     def again(self, max_queries: int | None = None) -> BlackBox:
         """Return the same black box with its predictions of the data, a count from 0 and a limit of its own."""
@@ -266,11 +265,9 @@ class BlackBox:
 
     def _require_room(self, more: int) -> None:
         if self.n_queries + more > self.max_queries:
-            raise QueryLimitError(
-                _WHO, f"room for {counted(more, 'more row')}",
-                f"it was sent {counted(self.n_queries, 'row')} and max_queries is {self.max_queries}",
-                "Raise max_queries, or take fewer samples.",
-            )  # fmt: skip
+            but = f"it was sent {counted(self.n_queries, 'row')} and max_queries is {self.max_queries}"
+            then = "Raise max_queries, or take fewer samples."
+            raise QueryLimitError(_WHO, f"room for {counted(more, 'more row')}", but, then)
 
     def _decided(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
         oracle = self._oracle
@@ -327,9 +324,8 @@ class BlackBox:
             then = "Try it on X.head(): it is given a frame with the columns and dtypes of X."
             if self._oracle is not None and not hasattr(self._oracle.model, "feature_names_in_"):
                 then = "It is given an array, as it names no columns it was fitted on; for frames give model.predict."
-            raise InvalidValueError(
-                _WHO, f"an answer for {counted(len(rows), 'row')}", f"predict raised {said[:300]}", then
-            ) from error
+            but = f"predict raised {said[:300]}"
+            raise InvalidValueError(_WHO, f"an answer for {counted(len(rows), 'row')}", but, then) from error
 
     def _given(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns in their order, with the dtypes that predict knows."""
@@ -345,11 +341,9 @@ class BlackBox:
         other = np.flatnonzero(second != found[-size:])
         if len(other):
             place = len(frame) - size + int(other[0])
-            raise InvalidValueError(
-                _WHO, "the same answer when asked again",
-                f"row {place} of {len(frame)} was {verdict(found[place])} and then {verdict(second[other[0]])}",
-                "Fix what is random in predict, or give its most likely label.",
-            )  # fmt: skip
+            but = f"row {place} of {len(frame)} was {verdict(found[place])} and then {verdict(second[other[0]])}"
+            then = "Fix what is random in predict, or give its most likely label."
+            raise InvalidValueError(_WHO, "the same answer when asked again", but, then)
         self.is_trusted = True
 
 

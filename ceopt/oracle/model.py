@@ -84,10 +84,8 @@ class FavourableRows:
             X, y = self.labelled
             return self.space.coordinates(X[list(self.space.names)][are_wanted(y, len(X), self.target)])
         if self.data is None:
-            raise InvalidValueError(
-                "A rule that learns from rows of the target", "data", "no data is given",
-                "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own.",
-            )  # fmt: skip
+            then = "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own."
+            raise InvalidValueError("A rule that learns from rows of the target", "data", "no data is given", then)
         frame = self.data[list(self.space.names)]
         coordinates = self.space.coordinates(frame)  # refuses by name what the model would refuse otherwise
         if not len(frame):
@@ -105,9 +103,8 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
     """
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise InvalidValueError(
-            "Recourse.fit", f"one label for {each_of(n, 'row')}", f"y has shape {labels.shape}", "Match X."
-        )
+        but = f"y has shape {labels.shape}"
+        raise InvalidValueError("Recourse.fit", f"one label for {each_of(n, 'row')}", but, "Match X.")
     if isinstance(target, DisagreementOf):
         target = target.wanted
     if isinstance(target, Values):
@@ -116,10 +113,9 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
         target = Labels((target.position,), target.labels)
     found = target.holds(labels)
     if not found.any():
-        raise InvalidValueError(
-            "Recourse.fit", "rows of the target in y", f"class {target.labels[target.wanted[0]]!r} never occurs there",
-            "Give the labels that the model was fitted on, or leave y out.",
-        )  # fmt: skip
+        but = f"class {target.labels[target.wanted[0]]!r} never occurs there"
+        then = "Give the labels that the model was fitted on, or leave y out."
+        raise InvalidValueError("Recourse.fit", "rows of the target in y", but, then)
     return found
 
 
@@ -268,10 +264,9 @@ class ModelOracle:
         _require_fitted(model)
         for name in names_of(model, space) or ():
             if name not in space:
-                raise UnsupportedModelError(
-                    "The model", "every column that it was fitted on", f"column {name!r} is not in the space",
-                    "Add it to the space.",
-                )  # fmt: skip
+                but = f"column {name!r} is not in the space"
+                then = "Add it to the space."
+                raise UnsupportedModelError("The model", "every column that it was fitted on", but, then)
         self.labels = _labels_of(model)
 
     def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
@@ -295,10 +290,9 @@ class ModelOracle:
         else:
             kind = hasattr(self.model, "predict_proba")
         if not kind:
-            raise UnsupportedModelError(
-                "A probability", "a model with predict_proba", f"{type(self.model).__name__} has none",
-                "Ask for the label instead.",
-            )  # fmt: skip
+            but = f"{type(self.model).__name__} has none"
+            then = "Ask for the label instead."
+            raise UnsupportedModelError("A probability", "a model with predict_proba", but, then)
         if self.labels is None or label not in self.labels:
             raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
         position = self.labels.index(label)
@@ -355,9 +349,8 @@ def _labels_of(model: Any) -> tuple[Any, ...] | None:
     if classes is None:
         return None
     if isinstance(classes, list):
-        raise UnsupportedModelError(
-            "The model", "one output", f"{type(model).__name__} has {len(classes)}", "Fit one model per output."
-        )
+        but = f"{type(model).__name__} has {len(classes)}"
+        raise UnsupportedModelError("The model", "one output", but, "Fit one model per output.")
     return tuple(map(plain, np.asarray(classes).tolist()))
 
 
@@ -538,17 +531,15 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     elif callable(model) and not isinstance(model, type):
         predictions = model(rows)
     else:
-        raise InvalidTypeError(
-            who, "a fitted model or a function of rows", f"model is {model!r}", "Give clf, or clf.predict."
-        )
+        but = f"model is {model!r}"
+        raise InvalidTypeError(who, "a fitted model or a function of rows", but, "Give clf, or clf.predict.")
     labels = np.asarray(predictions)
     if labels.shape == (len(rows), 1):
         labels = labels[:, 0]
     if labels.shape != (len(rows),):
-        raise InvalidValueError(
-            who, f"one label for {each_of(len(rows), 'row')}", f"predict returned {_shape(predictions, labels)}",
-            "Give a function that returns labels, such as lambda rows: proba(rows).argmax(axis=1).",
-        )  # fmt: skip
+        but = f"predict returned {_shape(predictions, labels)}"
+        then = "Give a function that returns labels, such as lambda rows: proba(rows).argmax(axis=1)."
+        raise InvalidValueError(who, f"one label for {each_of(len(rows), 'row')}", but, then)
     if pd.isna(labels).any():
         raise InvalidValueError(who, "a label for every row", "predict returned a missing one", "Correct the model.")
     return labels
@@ -576,9 +567,8 @@ def _given(who: str, model: Any, rows: Any) -> Any:
         if all(map(is_number_dtype, rows.dtypes)):
             return rows.to_numpy(dtype=np.float64)
         if isinstance(model, AbstractRepresentation):
-            raise InvalidValueError(
-                who, "a space to ask a representation about categories", "space is None", "Pass space=."
-            )
+            but = "space is None"
+            raise InvalidValueError(who, "a space to ask a representation about categories", but, "Pass space=.")
         return rows
     names = getattr(model, "feature_names_in_", None)
     if names is None or len(names) != rows.shape[1]:
@@ -625,10 +615,9 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
         assert isinstance(bounds, Values)  # noqa: S101 - what a range is parsed to
         return bounds.holds(labels)
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        raise InvalidValueError(
-            who, f"labels, of which {target!r} is one", f"predict returned {labels[labels != np.floor(labels)][0]}",
-            "Give predict, not probabilities; of a regressor ask for AtLeast(value).",
-        )  # fmt: skip
+        but = f"predict returned {labels[labels != np.floor(labels)][0]}"
+        then = "Give predict, not probabilities; of a regressor ask for AtLeast(value)."
+        raise InvalidValueError(who, f"labels, of which {target!r} is one", but, then)
     if isinstance(target, OtherThan):
         return ~one_of(labels, [target.label])
     return one_of(labels, labels_named(target))
@@ -687,10 +676,8 @@ def check_kind(who: str, labels: NDArray[Any], target: Any) -> None:
     are_text = {isinstance(label, str) for label in said}
     if are_text.isdisjoint(isinstance(label, str) for label in asked):
         shown = ", ".join(map(_in_short, said[:5]))
-        raise InvalidValueError(
-            who, f"labels of the kind of {asked[0]!r}, which is the target", f"predict returned {shown}",
-            "Give a target that predict returns.",
-        )  # fmt: skip
+        needs = f"labels of the kind of {asked[0]!r}, which is the target"
+        raise InvalidValueError(who, needs, f"predict returned {shown}", "Give a target that predict returns.")
 
 
 def _in_short(label: Any) -> str:
@@ -718,10 +705,9 @@ class FunctionTarget:
             but = f"target is {type(self.target).__name__}"
             raise InvalidTypeError("target", "a label or a set of labels", but, "Write target={...}.")
         if isinstance(self.target, Probability | Disagreement):
-            raise InvalidTypeError(
-                "target", "a label or a range of values, as the model is a function", f"target is {self.target!r}",
-                "Give the fitted model, or wrap the threshold into the function.",
-            )  # fmt: skip
+            but = f"target is {self.target!r}"
+            then = "Give the fitted model, or wrap the threshold into the function."
+            raise InvalidTypeError("target", "a label or a range of values, as the model is a function", but, then)
         if isinstance(self.target, _SETS) and not self.target:
             raise InvalidValueError("target", "some label", f"target is {self.target!r}", "Name what is wanted.")
 

@@ -93,7 +93,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
         given["data"] = whole_people(who, space, given["data"])[0]
     frames = {word: _frame(who, word, table, space) for word, table in given.items()}
     named = [word for word, table in given.items() if not isinstance(table, np.ndarray) and _has_names(table)]
-    first = frames[_leading(named, list(frames))]
+    whole = [word for word in named if word != "x"]  # whose columns the others must have
+    first = frames[(whole or named or list(frames))[0]]
     names = list(first.columns)
     numeric = names
     if space is not None:
@@ -142,14 +143,6 @@ def whole_people(who: str, space: FeatureSpace | None, data: Any, labels: Any = 
     return taken(table, kept), taken(labels, kept)
 
 
-def _leading(named: list[str], words: list[str]) -> str:
-    """Return the table whose columns the others must have: the first with names that is no single row, if any."""
-    for word in named:
-        if word != "x":
-            return word
-    return (named or words)[0]
-
-
 def is_solution_set(table: Any) -> bool:
     """Whether something is a set of answers for one person (told by its shape: this module imports no result)."""
     is_table = isinstance(table, pd.DataFrame | pd.Series)  # whose attributes are its columns
@@ -189,24 +182,18 @@ def _frame(who: str, word: str, table: Any, space: FeatureSpace | None) -> pd.Da
 
 def _from_array(who: str, word: str, table: Any, space: FeatureSpace | None) -> pd.DataFrame:
     if isinstance(table, str | bytes) or not isinstance(table, Iterable):
-        raise InvalidTypeError(
-            who, f"rows as {word}", f"{word} is {type(table).__name__}", "Give a frame, an array or a list of rows."
-        )
+        but = f"{word} is {type(table).__name__}"
+        raise InvalidTypeError(who, f"rows as {word}", but, "Give a frame, an array or a list of rows.")
     try:
         array = as_array(table)
     except ValueError as error:
-        raise InvalidValueError(
-            who, f"rows of one length in {word}", f"{word} has several ({error})", "Mend it."
-        ) from error
+        but = f"{word} has several ({error})"
+        raise InvalidValueError(who, f"rows of one length in {word}", but, "Mend it.") from error
     if array.ndim == 1 and (word == "x" or not len(array)):
         array = array.reshape(min(len(array), 1), len(array))
     if array.ndim != 2:
-        raise InvalidValueError(
-            who,
-            f"an array of two dimensions as {word}",
-            f"its shape is {array.shape}",
-            "Give a row per counterfactual.",
-        )
+        but = f"its shape is {array.shape}"
+        raise InvalidValueError(who, f"an array of two dimensions as {word}", but, "Give a row per counterfactual.")
     names = space.names if space is not None and array.shape[1] == len(space) else range(array.shape[1])
     return pd.DataFrame(array, columns=list(names))
 
@@ -226,9 +213,8 @@ def _matched(
 ) -> pd.DataFrame:
     if not is_named:
         if frame.shape[1] != len(names):
-            raise InvalidValueError(
-                who, f"{len(names)} columns in {word}", f"it has {frame.shape[1]}", "Give the same columns everywhere."
-            )
+            then = "Give the same columns everywhere."
+            raise InvalidValueError(who, f"{len(names)} columns in {word}", f"it has {frame.shape[1]}", then)
         return frame.set_axis(list(names), axis=1)
     if space is not None:
         space.check_names(f"{who} ({word})", dict.fromkeys(frame.columns))
@@ -248,17 +234,15 @@ def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
     if not is_number_dtype(column.dtype):
         for cell in column.tolist():
             if not _is_number(cell):
-                raise InvalidTypeError(
-                    who, f"numbers in column {name!r}", f"{word} has {plain(cell)!r} there",
-                    "Give a space in which the column is categorical, or encode it.",
-                )  # fmt: skip
+                but = f"{word} has {plain(cell)!r} there"
+                then = "Give a space in which the column is categorical, or encode it."
+                raise InvalidTypeError(who, f"numbers in column {name!r}", but, then)
         column = column.astype(object)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InvalidValueError(
-            who, "finite numbers", f"column {name!r} of {word} has {values[place]} in row {place}", "Drop or fill it."
-        )
+        but = f"column {name!r} of {word} has {values[place]} in row {place}"
+        raise InvalidValueError(who, "finite numbers", but, "Drop or fill it.")
     return values
 
 
@@ -281,16 +265,14 @@ def _codes(who: str, word: str, column: pd.Series[Any], coding: dict[Any, int]) 
     """Return a code per cell; values that are equal in Python are one category, whatever their types."""
     absent = np.flatnonzero(column.isna().to_numpy())
     if len(absent):
-        raise InvalidValueError(
-            who, "a value in every cell", f"column {column.name!r} of {word} has none in row {absent[0]}", "Fill it in."
-        )
+        but = f"column {column.name!r} of {word} has none in row {absent[0]}"
+        raise InvalidValueError(who, "a value in every cell", but, "Fill it in.")
     cells = column.astype(object).tolist()
     try:
         return np.array([coding.setdefault(cell, len(coding)) for cell in cells], dtype=np.intp)
     except TypeError as error:
-        raise InvalidTypeError(
-            who, "plain values as categories", f"column {column.name!r} of {word} has others ({error})", "Convert it."
-        ) from error
+        but = f"column {column.name!r} of {word} has others ({error})"
+        raise InvalidTypeError(who, "plain values as categories", but, "Convert it.") from error
 
 
 def coordinates_of(space: FeatureSpace, points: Iterable[Mapping[str, float]]) -> Floats:

@@ -136,9 +136,8 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
     if len(classes) != 2:
         shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
         but = f"y has {len(classes)}: {shown}"
-        raise UnsupportedModelError(
-            _BOOTSTRAP, "labels of two classes", but, "Train a model of one class against the rest."
-        )
+        then = "Train a model of one class against the rest."
+        raise UnsupportedModelError(_BOOTSTRAP, "labels of two classes", but, then)
     return labels
 
 

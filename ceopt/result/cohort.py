@@ -130,10 +130,9 @@ def _require_columns(source: str, space: FeatureSpace, results: tuple[Any, ...])
     for place, result in enumerate(results):
         for frame in (result.factual, *(answer.frame for answer in result)):
             if set(frame.columns) != set(space.names):
-                raise InvalidValueError(
-                    _WHO, "results over the columns of its space",
-                    f"{source} has {list(frame.columns)!r} in result {place}", "Write it anew with to_json.",
-                )  # fmt: skip
+                but = f"{source} has {list(frame.columns)!r} in result {place}"
+                then = "Write it anew with to_json."
+                raise InvalidValueError(_WHO, "results over the columns of its space", but, then)
 
 
 def _require_lengths(
@@ -262,11 +261,8 @@ class Cohort:
         """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
         failed = [result for result in self.results if not result.status.is_settled]
         index = _labels([result.query_id for result in failed], "query_id")
-        columns = {
-            "status": pd.Series([str(result.status) for result in failed], index=index, dtype=object),
-            "reason": pd.Series([result.reason for result in failed], index=index, dtype=object),
-        }
-        return pd.DataFrame(columns)
+        rows = [(str(result.status), result.reason) for result in failed]
+        return pd.DataFrame(rows, columns=["status", "reason"], index=index, dtype=object)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per answer, indexed by ``query_id`` (the row's label) and ``rank``.

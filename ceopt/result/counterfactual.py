@@ -356,9 +356,8 @@ class Counterfactual:
         """
         if self.factual is None:
             but = "this one is in no solution set"
-            raise InvalidValueError(
-                "Counterfactual.sentences", "the person's row", but, "Make a SolutionSet with it and the factual."
-            )
+            then = "Make a SolutionSet with it and the factual."
+            raise InvalidValueError("Counterfactual.sentences", "the person's row", but, then)
         return sentences_of(self, self.changed, language_of("Counterfactual.sentences", language, templates))
 
     def __repr__(self) -> str:

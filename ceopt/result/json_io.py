@@ -536,9 +536,8 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
     values = read_row(_WHO, entry["values"])
     require_fields(_WHO, " of an answer", held, _ANSWER)
     if list(values.columns) != list(factual.columns) or not set(held["changed"]) <= set(map(str, factual.columns)):
-        raise InvalidValueError(
-            _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
-        )
+        but = "one has others"
+        raise InvalidValueError(_WHO, "answers of the factual's columns", but, "Write it anew with to_json.")
     held["asked_by"] = {name: tuple(rules) for name, rules in held["asked_by"].items()}
     held["printed"] = {name: tuple(pair) for name, pair in held["printed"].items()}
     if held["actions"] is not None:

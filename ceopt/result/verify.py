@@ -63,10 +63,9 @@ def answer_rows(who: str, answers: Any) -> tuple[tuple[int, ...], list[Any]]:
     elif isinstance(answers, Iterable) and not isinstance(answers, str | bytes | np.ndarray):
         rows = list(answers)
     else:
-        raise InvalidTypeError(
-            who, "a SolutionSet, a frame or a list of rows", f"answers is {type(answers).__name__}",
-            "Give each answer as a Series or dict by column name.",
-        )  # fmt: skip
+        but = f"answers is {type(answers).__name__}"
+        then = "Give each answer as a Series or dict by column name."
+        raise InvalidTypeError(who, "a SolutionSet, a frame or a list of rows", but, then)
     return tuple(range(1, len(rows) + 1)), rows
 
 
@@ -136,14 +135,9 @@ class Report:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per answer: rank, valid, prediction, broken (what fails, in words)."""
-        return pd.DataFrame(
-            {
-                "rank": pd.Series(self.ranks, dtype="int64"),
-                "valid": pd.Series([check.valid for check in self.checks], dtype=bool),
-                "prediction": pd.Series([check.prediction for check in self.checks], dtype=object),
-                "broken": pd.Series([check.broken for check in self.checks], dtype=object),
-            }
-        )
+        frame = pd.DataFrame(self.checks, columns=list(Check._fields), dtype=object).astype({"valid": bool})
+        frame.insert(0, "rank", pd.Series(self.ranks, dtype="int64"))
+        return frame
 
     def __repr__(self) -> str:
         failed = sum(not check.valid for check in self.checks)

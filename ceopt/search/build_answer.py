@@ -44,22 +44,10 @@ def answer_of(
     cluster: Any = None,
 ) -> Counterfactual:
     """Return the answer of a verified point; cost, score and slack are computed from its values."""
-    settings = prepared.settings
-    space = prepared.space
-    predictor = prepared.predictor
-    coordinates = coordinates_of(space, [point])
-    return _answer(
-        prepared,
-        factual,
-        point,
-        frame=space.frame([point]),
-        prediction=prediction,
-        score=_score(predictor, predictor.score(coordinates)[0]),
-        slack=float(slack(predictor, coordinates, settings.target)[0]),
-        bound=bound,
-        rank=rank,
-        cluster=cluster,
+    answers = answers_of(
+        prepared, factual, [point], predictions=[prediction], bounds=[bound], rank=rank, cluster=cluster
     )
+    return next(answers)
 
 
 def answers_of(
@@ -69,64 +57,39 @@ def answers_of(
     *,
     predictions: Sequence[Any],
     bounds: Sequence[float | None],
+    rank: int = 1,
+    cluster: Any = None,
 ) -> Iterator[Counterfactual]:
     """Yield the answers that verified points are, ranked as they come; models and frames are asked for all at once."""
     if not points:
         return
+    settings = prepared.settings
     space = prepared.space
     predictor = prepared.predictor
     coordinates = coordinates_of(space, points)
     frame = space.frame(points)
     scores = predictor.score(coordinates)
-    slacks = slack(predictor, coordinates, prepared.settings.target).tolist()
-    for k, point in enumerate(points):
-        yield _answer(
-            prepared,
+    slacks = slack(predictor, coordinates, settings.target).tolist()
+    for k, (point, known) in enumerate(zip(points, bounds, strict=True)):
+        cost = settings.cost.value(space, factual, point)
+        bound = 0.0 if known is None else min(known, cost)
+        if cost - bound <= BOUND_ROUNDING * cost:
+            bound = cost
+        yield assembled(
+            settings.rules,
+            space,
             factual,
             point,
             frame=frame.iloc[[k]],
+            cost=cost,
             prediction=predictions[k],
             score=_score(predictor, scores[k]),
             slack=slacks[k],
-            bound=bounds[k],
-            rank=k + 1,
+            rank=rank + k,
+            bound=bound,
+            gap=(cost - bound) / max(abs(cost), 1e-12),
+            cluster=cluster,
         )
-
-
-def _answer(
-    prepared: Prepared,
-    factual: Mapping[str, float],
-    point: Mapping[str, float],
-    *,
-    frame: pd.DataFrame,
-    prediction: Any,
-    score: Any,
-    slack: float,
-    bound: float | None,
-    rank: int,
-    cluster: Any = None,
-) -> Counterfactual:
-    settings = prepared.settings
-    space = prepared.space
-    cost = settings.cost.value(space, factual, point)
-    bound = 0.0 if bound is None else min(bound, cost)
-    if cost - bound <= BOUND_ROUNDING * cost:
-        bound = cost
-    return assembled(
-        settings.rules,
-        space,
-        factual,
-        point,
-        frame=frame,
-        cost=cost,
-        prediction=prediction,
-        score=score,
-        slack=slack,
-        rank=rank,
-        bound=bound,
-        gap=(cost - bound) / max(abs(cost), 1e-12),
-        cluster=cluster,
-    )
 
 
 def assembled(

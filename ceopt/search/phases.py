@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -521,33 +521,17 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
             f"{step} of its score, which may let a point through: nothing is proved."
         )
         return replace(state, last=Finding(Status.REJECTED, reason=said(text, "steps_may_pass")))
-    return _with_bound(
-        state,
-        bound,
-        lambda percent: said(
-            f"The model's own arithmetic moves in steps of up to {step} of its score: an answer that costs "
-            f"{digits(percent)} % less is not ruled out.",
-            "steps_leave_gap",
-            percent=percent,
-        ),
-    )
+    cause = f"The model's own arithmetic moves in steps of up to {step} of its score"
+    return _with_bound(state, bound, cause, "steps_leave_gap")
 
 
 def _with_bound_of_ties(state: State, bound: float | None) -> State:
     """Claim the bound proved without a margin, where the model refuses all points found with less of it."""
-    return _with_bound(
-        state,
-        bound,
-        lambda percent: said(
-            "Nearer to the decision the model refuses the solver's points: an answer that costs "
-            f"{digits(percent)} % less is not ruled out.",
-            "ties_leave_gap",
-            percent=percent,
-        ),
-    )
+    cause = "Nearer to the decision the model refuses the solver's points"
+    return _with_bound(state, bound, cause, "ties_leave_gap")
 
 
-def _with_bound(state: State, bound: float | None, reason: Callable[[float], str]) -> State:
+def _with_bound(state: State, bound: float | None, cause: str, phrase: str) -> State:
     """Give the last answer a lower bound, and say why, where its gap is more than a margin may cost."""
     finding = state.last
     assert finding is not None  # noqa: S101 - the phase before ends with one
@@ -561,7 +545,9 @@ def _with_bound(state: State, bound: float | None, reason: Callable[[float], str
     answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
     if gap <= state.question.settings.relative_gap:
         return replace(state, answers=answers, last=replace(finding, answer=answer, bound=proved))
-    last = Finding(Status.FEASIBLE, answer, proved, reason(rounded(100.0 * gap, 2, "up")))
+    percent = rounded(100.0 * gap, 2, "up")
+    text = f"{cause}: an answer that costs {digits(percent)} % less is not ruled out."
+    last = Finding(Status.FEASIBLE, answer, proved, said(text, phrase, percent=percent))
     return replace(state, answers=answers, last=last)
 
 

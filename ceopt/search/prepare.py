@@ -178,7 +178,9 @@ class Prepared:
         predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)
         if self.is_ordered:
             return predicted, met
-        return predicted, met & self._are_clear(points)
+        target = self.settings.target
+        slacks = slack(self.predictor, coordinates_of(self.space, points), target)
+        return predicted, met & (slacks > tie_width(self.predictor, target))
 
     def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
@@ -190,10 +192,6 @@ class Prepared:
         if not self.is_ordered:
             kept &= found > tie_width(predictor, target)
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
-
-    def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
-        target = self.settings.target
-        return slack(self.predictor, coordinates_of(self.space, points), target) > tie_width(self.predictor, target)
 
     def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
         """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for.

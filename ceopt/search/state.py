@@ -71,15 +71,8 @@ class Stopwatch:
     def __init__(self, began: float, *, read_s: float) -> None:
         self.began = began
         self.longest_call_s = 0.0
-        self.seconds = {
-            "read": read_s,
-            "start": 0.0,
-            "build": 0.0,
-            "lower": 0.0,
-            "solve": 0.0,
-            "check": 0.0,
-            "predict": 0.0,
-        }
+        self.seconds = dict.fromkeys("read start build lower solve check predict".split(), 0.0)
+        self.seconds["read"] = read_s
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:
@@ -419,12 +412,9 @@ def without_unseen(
     for name, ranks in predictor.unseen.items():
         if factual[name] in ranks:
             level = predictor.space[name].levels[int(factual[name])]
-            raise InvalidValueError(
-                "The model",
-                "levels that it was fitted on",
-                f"column {name!r} is {level!r}",
-                "Fit it on rows that have it.",
-            )
+            but = f"column {name!r} is {level!r}"
+            then = "Fit it on rows that have it."
+            raise InvalidValueError("The model", "levels that it was fitted on", but, then)
         part = reach[name]
         assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
         reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))

@@ -224,10 +224,9 @@ class AbstractLinearSurrogate(BaseEstimator, ABC):  # type: ignore[misc]  # scik
         check_fields(self, self._checks)
         asked, columns, slope = self._local(who, predict, factual, X, target=target, space=space, sample=sample)
         if not slope.coef.any():
-            raise NoBoundaryError(
-                who, "draws between which the model makes a difference", "it says the same of all of them",
-                "Draw more, or farther from the row.",
-            )  # fmt: skip
+            but = "it says the same of all of them"
+            then = "Draw more, or farther from the row."
+            raise NoBoundaryError(who, "draws between which the model makes a difference", but, then)
         self.coef_ = slope.coef
         self.intercept_ = float(slope.value - slope.coef @ slope.at)
         self.columns_ = columns

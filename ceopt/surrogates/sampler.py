@@ -373,11 +373,9 @@ class BoundarySampler:
         """Return the nearest legal rows (k, d) that the model decides otherwise than the row itself."""
         other = np.flatnonzero(rows.favourable != own)
         if not len(other):
-            raise NoBoundaryError(
-                _WHO, f"a row of data that the model finds {verdict(not own)}",
-                f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}",
-                "Give more data, or another target.",
-            )  # fmt: skip
+            but = f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}"
+            then = "Give more data, or another target."
+            raise NoBoundaryError(_WHO, f"a row of data that the model finds {verdict(not own)}", but, then)
         order = np.argsort(self._distances(columns, factual, rows.encoded[other]), kind="stable")
         found: list[Floats] = []
         for start in range(0, len(order), self.n_neighbours):
@@ -390,11 +388,9 @@ class BoundarySampler:
             if len(found) >= self.n_neighbours:
                 break
         if not found:
-            raise NoBoundaryError(
-                _WHO, "a row of data of the other side in reach",
-                f"none of {len(other)} keeps its decision within the bounds and steps of the space",
-                "Widen the bounds, or make the steps finer.",
-            )  # fmt: skip
+            but = f"none of {len(other)} keeps its decision within the bounds and steps of the space"
+            then = "Widen the bounds, or make the steps finer."
+            raise NoBoundaryError(_WHO, "a row of data of the other side in reach", but, then)
         return np.array(found[: self.n_neighbours])
 
     def _distances(self, columns: ScaledColumns, factual: Floats, points: Floats) -> Floats:
@@ -417,10 +413,8 @@ class BoundarySampler:
                 break
         else:
             but = f"all {self.n_samples} are {verdict(favourable[0])}, even at a radius of {radius:g} after "
-            raise NoBoundaryError(
-                _WHO, "samples that the model finds favourable and others that it does not",
-                f"{but}{_DOUBLINGS} doublings", "Raise n_samples or radius.",
-            )  # fmt: skip
+            needs = "samples that the model finds favourable and others that it does not"
+            raise NoBoundaryError(_WHO, needs, f"{but}{_DOUBLINGS} doublings", "Raise n_samples or radius.")
         return BoundarySample(
             points=columns.frame(legal),
             encoded=columns.encoded(legal),

@@ -83,7 +83,10 @@ class SurrogateProgram:
 
     def solve(self, fit: LinearFit, margin: float) -> SolutionSet:
         """Return the answers of the program over a surrogate, whose score reaches a margin."""
-        rules = _as_tuple(self.settings.constraints)
+        rules = self.settings.constraints
+        if isinstance(rules, AbstractRule):
+            rules = [rules]
+        rules = tuple(rules)
         if self.kind == "wachter":
             fit = fit.scaled_to(2.0)
             margin = max(margin, _WACHTER)
@@ -132,12 +135,6 @@ class SurrogateProgram:
         if self.favourable.any():
             labelled = (self.data, self.favourable)
         return prepare(model, self.space, settings, data=self.data, labelled=labelled)
-
-
-def _as_tuple(rules: Any) -> tuple[Any, ...]:
-    if isinstance(rules, AbstractRule):
-        return (rules,)
-    return tuple(rules)
 
 
 def _robust(fit: LinearFit, margin: float) -> RobustValidity:

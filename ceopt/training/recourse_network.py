@@ -508,9 +508,8 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 Path(path).write_bytes(content)
             except OSError as error:
                 but = f"path is {str(path)!r} ({error.strerror})"
-                raise UnwritableFileError(
-                    who, "a file that can be written", but, "Name a file in a folder of yours."
-                ) from error
+                then = "Name a file in a folder of yours."
+                raise UnwritableFileError(who, "a file that can be written", but, then) from error
         return content
 
     # ---- the generator -----------------------------------------------------------------------------------------------

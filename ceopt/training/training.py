@@ -534,10 +534,6 @@ class TrainingProgram:
         return thin
 
     @property
-    def _units_of_predictor(self) -> tuple[int, ...]:
-        return (*self.design.encoder, *self.design.predictor)
-
-    @property
     def _units_of_generator(self) -> tuple[int, ...]:
         if self.design.shared:
             return self.design.generator
@@ -554,7 +550,7 @@ class TrainingProgram:
             wanted = smoothed(wanted, of_labels)
 
         def loss(predictor: Array) -> tuple[Array, Array]:
-            thin = self._thinning(of_units, len(rows.x), self._units_of_predictor)
+            thin = self._thinning(of_units, len(rows.x), (*self.design.encoder, *self.design.predictor))
             found = squared_error(self.shares(self.predictor_of(predictor), rows.x, thin), wanted)
             return sizes.weights[0] * found, found
 
