@@ -320,7 +320,7 @@ def _search(
     # Of rows that are known to be favoured the others need not be looked at.
     which = np.arange(len(rows))
     raw = rows
-    neighbours = data.neighbours
+    neighbours: Neighbours | None = data.neighbours
     if known is not None:
         which = np.flatnonzero(known)
         raw = rows[which]

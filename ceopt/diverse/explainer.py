@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 
@@ -118,7 +118,8 @@ class Query:
             if not len(favoured):
                 return self._without(Candidates(looked_at=len(rows)))
             self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
-        keeper = self._keeper(self.rules)
+        projection = Projection.of(self.fitted.rows.space, self.factual, self.rules, self.fitted.searched)
+        keeper = Keeper(projection, self.decisions, projection.home)
         if met[0] and not keeper.broken(home):
             self._require_labels()
             already = said("The row meets the target and every rule already.", "favourable_already")
@@ -134,9 +135,6 @@ class Query:
         return self._chosen(keeper, found)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
-    def _keeper(self, rules: Sequence[AbstractRule]) -> Keeper:
-        projection = Projection.of(self.fitted.rows.space, self.factual, rules, self.fitted.searched)
-        return Keeper(projection, self.decisions, projection.home)
 
     def _chosen(self, keeper: Keeper, found: Candidates) -> SolutionSet:
         """Return those candidates that are diverse, brought nearer and checked again.

@@ -425,7 +425,7 @@ def _draw_points(paper: Canvas, places: Floats, labels: Sequence[str], fits: Seq
     """Draw the person as a ring and the answers as diamonds, hollow where other columns are not those that are held."""
     colours = paper.colours
     for place, (point, fits_here) in enumerate(zip(places.tolist(), fits, strict=True)):
-        look = {"marker": "D", "ms": 6.5} if place else {"marker": "o", "ms": 7.5}
+        look: dict[str, Any] = {"marker": "D", "ms": 6.5} if place else {"marker": "o", "ms": 7.5}
         paper.ax.plot(
             [point[0]], [point[1]], **look, ls="", mfc=colours.text if fits_here else colours.ground,
             mec=colours.text, mew=1.3, clip_on=False, zorder=4.0 + fits_here - place / (len(places) + 1.0),

@@ -428,6 +428,7 @@ def copa_plan(
     if found.plan is None:
         return CopaPlan(status=found.status, reason=found.reason, method=method, timings=seconds)
     recomputed = objective_of(terms, found.plan)
+    remarks = (found.reason or _coincident(search, found.plan), moved_intercept(x0, found.plan))
     return CopaPlan(
         status=found.status,
         plan=found.plan,
@@ -437,7 +438,7 @@ def copa_plan(
         validity=recomputed.validity,
         certificate="global" if found.status is Status.OPTIMAL else "best_known",
         bound=None if found.bound is None else min(found.bound, recomputed.objective),
-        reason=" ".join(filter(None, _remarks(search, found))),
+        reason=" ".join(filter(None, remarks)),
         method=method,
         timings=seconds,
     )
@@ -546,11 +547,6 @@ def _unbounded(search: PlanSearch, method: Method, arguments: dict[str, Any], ra
         reason = "The validity value is unbounded: this is the nearest counterfactual whose score does not vary."
         return _FoundPlan(status=Status.OPTIMAL, plan=plan, reason=reason, bound=-np.inf)
     return _solved(search, method, arguments, random_state)
-
-
-def _remarks(search: PlanSearch, found: _FoundPlan) -> tuple[str, str]:
-    assert found.plan is not None  # noqa: S101 - the caller asked
-    return found.reason or _coincident(search, found.plan), moved_intercept(search.terms.factual, found.plan)
 
 
 def _put_back(search: PlanSearch, missed: float) -> str:

@@ -672,14 +672,14 @@ def mahalanobis_correction(
             reason = " ".join(filter(None, (f"Counterfactual {j}: {problem}", arbitrary)))
             break
         corrected[j] = found
-    plan = None
+    whole: Floats | None = None
     after = None
     if status is Status.OPTIMAL:
-        plan = corrected
+        whole = corrected
         after = validity_bounds(corrected, given.mean, given.covariance, radius).lower
         reason = " ".join(filter(None, (reason, moved_intercept(x, corrected))))
     return MahalanobisCorrection(
-        plan=plan,
+        plan=whole,
         selected=selected,
         weights=before.weights,
         lower_before=before.lower,

@@ -189,7 +189,7 @@ def alike(results: Iterable[SolutionSet]) -> list[list[SolutionSet]]:
 
 def _conflicts(results: Iterable[SolutionSet]) -> pd.DataFrame:
     """Return the rules in conflict of all people as :class:`CohortSummary` describes them."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for number, group in enumerate(alike(results), start=1):
         if not group[0].conflict:
             rows.append((number, len(group), None, str(group[0].reason), 0, math.nan, math.nan))

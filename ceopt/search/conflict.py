@@ -497,7 +497,8 @@ def _nothing(listed: _OfSpace) -> str:
 def _unfinished(search: _Filter, why: str) -> Conflict:
     """Return how far the search for the rules in conflict got: the fewest that are known to leave no answer."""
     rules = search.rules
-    fewest = sorted(min(search.empty, key=len))
+    smallest: Chosen = min(search.empty, key=len)
+    fewest = sorted(smallest)
     names = tuple(rules.names[k] for k in fewest)
     ended = f"the search for them ended after {search.relaxer.solves} solves, as {why}."
     if fewest:

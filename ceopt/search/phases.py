@@ -225,7 +225,8 @@ def _with_a_cheaper_tie(state: State) -> State:
     state = state.having_learned(learned)
     if is_proved or not finding.bound or not (is_disputed or _margin_is_dear(state)):
         return state
-    return _with_bound_of_ties(state, infimum)
+    cause = "Nearer to the decision the model refuses the solver's points"
+    return _with_bound(state, infimum, cause, "ties_leave_gap")
 
 
 def _tried(
@@ -523,12 +524,6 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
         return replace(state, last=Finding(Status.REJECTED, reason=said(text, "steps_may_pass")))
     cause = f"The model's own arithmetic moves in steps of up to {step} of its score"
     return _with_bound(state, bound, cause, "steps_leave_gap")
-
-
-def _with_bound_of_ties(state: State, bound: float | None) -> State:
-    """Claim the bound proved without a margin, where the model refuses all points found with less of it."""
-    cause = "Nearer to the decision the model refuses the solver's points"
-    return _with_bound(state, bound, cause, "ties_leave_gap")
 
 
 def _with_bound(state: State, bound: float | None, cause: str, phrase: str) -> State:

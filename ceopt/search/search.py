@@ -29,6 +29,7 @@ solver and by the search for its start, no order is claimed.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -547,7 +548,9 @@ def in_fewer_decimals(
     for part in parts:
         candidates = _of_about_cost(question, list(_in_decimals(question, rounded, point, part)), costs)
         if candidates and margin is not None:
-            candidates = _with_the_slack(question, point, candidates, margin)
+            # Kept are those whose decision is as firm as the margin asks, or as that of the point itself.
+            slacks = question.prepared.slacks(coordinates_of(question.space, [point, *candidates]))
+            candidates = list(itertools.compress(candidates, slacks[1:] >= min(float(slacks[0]), margin)))
         shown = 0
         for candidate in candidates:
             if not costs[0] <= question.cost(candidate) <= costs[1]:
@@ -596,15 +599,6 @@ def _of_about_cost(
     about = objectives >= cost.to_objective(least * (1.0 - EQUAL_COSTS))
     about &= objectives <= cost.to_objective(most * (1.0 + EQUAL_COSTS))
     return [points[k] for k in np.flatnonzero(about)]
-
-
-def _with_the_slack(
-    question: Question, point: Mapping[str, float], rounded: Sequence[dict[str, float]], margin: float
-) -> list[dict[str, float]]:
-    """Return the points whose decision is as firm as the margin asks, or as that of the point itself."""
-    slacks = question.prepared.slacks(coordinates_of(question.space, [point, *rounded]))
-    needed = min(float(slacks[0]), margin)
-    return [one for one, slack in zip(rounded, slacks[1:].tolist(), strict=True) if slack >= needed]
 
 
 def _keeps_rules(question: Question, point: Mapping[str, float], rounded: Mapping[str, float]) -> bool:

@@ -15,7 +15,6 @@ from ceopt.formulations import programs
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.programs.linear_recourse import (
     LinearQuestion,
-    ParameterBall,
     require_ball,
     require_question,
     require_score,
@@ -458,26 +457,12 @@ def roar(
         point, status = solved_point(model, solver)
     if point is None:
         return RoarRecourse(point=None, cost=np.inf, objective=np.inf, robust_score=np.nan, status=status)
-    return _result(question, ball, point, status, mode=mode, loss=loss, weight=price)
-
-
-def _result(
-    question: LinearQuestion,
-    ball: ParameterBall,
-    point: Floats,
-    status: Status,
-    *,
-    mode: str,
-    loss: str,
-    weight: float,
-) -> RoarRecourse:
-    """Return a point with its cost and worst-case score, recomputed in plain numbers."""
     score = question.score(point) - ball.loss(point)
     cost = question.charge(point)
     objective = cost
     if mode == "soft":
         paid = max(0.0, 1.0 - score) if loss == "hinge" else float(np.logaddexp(0.0, -score))
-        objective = paid + weight * cost
+        objective = paid + price * cost
     return RoarRecourse(point=point, cost=cost, objective=objective, robust_score=score, status=status)
 
 

@@ -274,12 +274,26 @@ class BoundarySampler:
     def decided(self, predict: Any, X: pd.DataFrame, *, target: Any, space: FeatureSpace | None = None) -> DecidedRows:
         """Return the rows of data, encoded and decided, from which any number of samples can be drawn.
 
+        ``predict`` may be a :class:`BlackBox`, which goes on counting.
+
         Raises
         ------
         CeoptError
             As :meth:`sample`, but for the row.
         """
-        return decided_rows(predict, X, target=target, space=space, scale=self.scale, max_queries=self.max_queries)
+        if not isinstance(X, pd.DataFrame):
+            raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
+        X = taken(X, rows_to_keep(_WHO, space, X, word="X"))
+        if space is None:
+            space = FeatureSpace(infer_features(X, steps=False))
+        columns = ScaledColumns.of(space, X, self.scale)
+        box = predict
+        if not isinstance(predict, BlackBox):
+            known = {"columns": list(X), "dtypes": X.dtypes, "space": space}
+            box = BlackBox(predict, target, max_queries=self.max_queries, **known)
+        coordinates = space.coordinates(X)
+        encoded = columns.encoded(coordinates)
+        return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
     def near(self, rows: DecidedRows, factual: Any) -> BoundarySample:
         """Draw the sample about the boundary point of a row.
@@ -424,36 +438,6 @@ class BoundarySampler:
             n_queries=rows.box.n_queries - before,
             columns=columns,
         )
-
-
-def decided_rows(
-    predict: Any,
-    X: pd.DataFrame,
-    *,
-    target: Any,
-    space: FeatureSpace | None = None,
-    scale: Scale = "std",
-    max_queries: int = 20_000,
-) -> DecidedRows:
-    """Return rows of data encoded and decided; ``predict`` may be a :class:`BlackBox`, which goes on counting.
-
-    Raises
-    ------
-    CeoptError
-        No frame, no rows, none that is whole, and what :class:`BlackBox` refuses.
-    """
-    if not isinstance(X, pd.DataFrame):
-        raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
-    X = taken(X, rows_to_keep(_WHO, space, X, word="X"))
-    if space is None:
-        space = FeatureSpace(infer_features(X, steps=False))
-    columns = ScaledColumns.of(space, X, scale)
-    box = predict
-    if not isinstance(predict, BlackBox):
-        box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=max_queries, space=space)
-    coordinates = space.coordinates(X)
-    encoded = columns.encoded(coordinates)
-    return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
 
 def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Flags:
