@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, final
 
 from ceopt.solvers.errors import printable
@@ -77,10 +78,7 @@ def together(*texts: str) -> str:
     known = list(filter(None, texts))
     if len(known) < 2:
         return next(iter(known), "")
-    phrases: list[Phrase] = []
-    for text in known:
-        phrases += phrases_of(text)
-    return Said(" ".join(known), tuple(phrases))
+    return Said(" ".join(known), tuple(chain.from_iterable(map(phrases_of, known))))
 
 
 def instead(text: str, old: Said, new: str) -> str:

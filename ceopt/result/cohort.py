@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
@@ -274,9 +275,7 @@ class Cohort:
         answer comes from.
         """
         own = dict(_OWN)
-        lines: list[dict[str, Any]] = []
-        for result in self.results:
-            lines += _lines(result)
+        lines = list(chain.from_iterable(map(_lines, self.results)))
         if self.audit is not None:
             own["source"] = object
             for line, source in zip(lines, self.audit["source"], strict=True):

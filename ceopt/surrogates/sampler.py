@@ -289,7 +289,7 @@ class BoundarySampler:
         columns = ScaledColumns.of(space, X, self.scale)
         box = predict
         if not isinstance(predict, BlackBox):
-            known = {"columns": list(X), "dtypes": X.dtypes, "space": space}
+            known: dict[str, Any] = {"columns": list(X), "dtypes": X.dtypes, "space": space}
             box = BlackBox(predict, target, max_queries=self.max_queries, **known)
         coordinates = space.coordinates(X)
         encoded = columns.encoded(coordinates)
