@@ -288,7 +288,7 @@ def _described_space(data: pd.DataFrame, described: list[dict[str, Any]]) -> Fea
 
 def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Feature:
     """Return a column's feature by the schema; its codes bound the amounts."""
-    amounts: dict[str, Any] = {"codes": tuple(int(code) for code in column.get("codes", ()))}
+    amounts: dict[str, Any] = {"codes": tuple(map(int, column.get("codes", ())))}
     for word in ("lower", "upper"):
         if f"amount_{word}" in column:
             amounts |= {word: column[f"amount_{word}"], f"{word}_inferred": False}

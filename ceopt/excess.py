@@ -187,7 +187,7 @@ def _widened(space: FeatureSpace, start: Point, answers: Sequence[_Given]) -> Fe
 
 
 def _wide(feature: Feature, start: float, values: Sequence[float]) -> Feature:
-    finite = [value for value in values if math.isfinite(value)]
+    finite = list(filter(math.isfinite, values))
     if feature.is_finite or not finite:
         return feature
     lower, upper = feature.lower, feature.upper

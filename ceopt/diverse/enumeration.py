@@ -143,7 +143,7 @@ class Settling:
             part = self.reach[column.name]
             own = np.unique(cells)
             if isinstance(part, Levels):
-                box[column.name] = Levels(tuple(sorted(int(rank) for rank in column.values[own])))
+                box[column.name] = Levels(tuple(sorted(map(int, column.values[own]))))
             else:
                 box[column.name] = part.narrowed(float(column.low[own].min()), float(column.high[own].max()))
         return {name: box[name] for name in self.reach}

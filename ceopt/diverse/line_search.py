@@ -83,7 +83,7 @@ def _put_back(keeper: Keeper, distance: RowDistance, points: Floats, columns: Bo
     while len(which := np.flatnonzero(place < count)):
         ahead = np.minimum(count[which] - place[which], _COLUMNS_AHEAD)
         owner = np.repeat(which, ahead)
-        last = place[owner] + np.concatenate([np.arange(n) for n in ahead])
+        last = place[owner] + np.concatenate(list(map(np.arange, ahead)))
         goes = (turn[owner] >= place[owner, None]) & (turn[owner] <= last[:, None])
         trials = keeper.projection.mended(np.where(goes, origin, points[owner]))
         good = distance.between(origin, trials) <= distance.between(origin, points)[owner]

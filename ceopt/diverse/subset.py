@@ -53,7 +53,7 @@ def greedy_subset(n: int, k: int, value: Value) -> list[int]:
     if k == 1:
         return [int(value(np.arange(n)[:, None]).argmax())]
     pairs = np.column_stack(np.triu_indices(n, 1))
-    chosen: list[int] = [int(p) for p in pairs[in_parts(value, pairs).argmax()]]
+    chosen: list[int] = pairs[in_parts(value, pairs).argmax()].tolist()
     while len(chosen) < k:
         others = np.setdiff1d(np.arange(n), chosen)
         sets = np.column_stack([np.tile(chosen, (len(others), 1)), others])
@@ -78,7 +78,7 @@ def improved(chosen: list[int], n: int, value: Value) -> list[int]:
         best = int(values.argmax())
         if not values[best] > now + LEAST_SWAP_GAIN * abs(now):
             break
-        chosen = [int(p) for p in sets[best]]
+        chosen = sets[best].tolist()
         now = float(values[best])
     return sorted(chosen)
 
@@ -207,7 +207,7 @@ class SubsetSearch:
                 values = in_parts(value, sets)
                 best = int(values.argmax())
                 worth = float(values[best])
-                return FoundSubset(Status.OPTIMAL, [int(p) for p in sets[best]], worth, worth)
+                return FoundSubset(Status.OPTIMAL, sets[best].tolist(), worth, worth)
         chosen = self._local(k, value)
         is_late = seconds_left() <= 0.0
         worth = float(value(np.array([chosen]))[0])

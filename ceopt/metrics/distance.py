@@ -238,7 +238,7 @@ def embedded(
     for j, name in enumerate(tables[0].categorical):
         for own, columns in zip(parts, _category(who, name, [rows.codes[:, j] for rows in tables], space), strict=True):
             own.append(columns if columns.shape[1] == 1 else corner * columns)
-    return [np.hstack(own) for own in parts]
+    return list(map(np.hstack, parts))
 
 
 def _require_space(who: str, rows: TableRows) -> None:

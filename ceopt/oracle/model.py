@@ -315,7 +315,7 @@ class ModelOracle:
                 return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
             case DisagreementOf():
                 said = self.tree_oracle().predict(frame)
-                agree = np.sum([target.wanted.holds(one) for one in said], axis=0)
+                agree = np.sum(list(map(target.wanted.holds, said)), axis=0)
                 return predicted, agree >= target.needed(len(said))
             case _:
                 return predicted, target.holds(predicted)

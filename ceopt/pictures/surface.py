@@ -185,7 +185,7 @@ def decisions(
     points
         Coordinates (d,) of rows; the first is the one from which steps are counted.
     """
-    places = [space.names.index(name) for name in pair]
+    places = list(map(space.names.index, pair))
     marks = np.array(points)
     first, second = (_values(space[name], marks[:, place]) for name, place in zip(pair, places, strict=True))
     rows = np.tile(held, (len(first) * len(second), 1))

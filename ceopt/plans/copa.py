@@ -584,7 +584,7 @@ def _refuse(who: str, search: PlanSearch, method: Method) -> None:
         but = f"method is {method!r} with a feature_map"
         raise InvalidValueError(who, "method 'gradient' for a feature_map", but, "Use it.")
     is_pair = isinstance(terms.feature_map, tuple | list) and len(terms.feature_map) == 2
-    if not is_pair or not all(callable(part) for part in terms.feature_map):
+    if not is_pair or not all(map(callable, terms.feature_map)):
         then = "Give both as functions of one counterfactual."
         raise InvalidTypeError(who, "a pair (function, jacobian) as feature_map", f"it is {terms.feature_map!r}", then)
     want = (len(terms.moments.mean), len(terms.factual))

@@ -373,6 +373,6 @@ def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
         if isinstance(frame.columns.dtype, pd.StringDtype):
             index: Any = frame.columns.rename(None)
         else:
-            index = [str(name) for name in frame.columns]
+            index = list(map(str, frame.columns))
         return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
     return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

@@ -65,15 +65,15 @@ def is_list(value: Any) -> bool:
 
 def list_of(check: Check) -> Check:
     """Return a check of a list whose every entry passes one."""
-    return lambda value: isinstance(value, list | tuple) and all(check(entry) for entry in value)
+    return lambda value: isinstance(value, list | tuple) and all(map(check, value))
 
 
 def _mapping_of(check: Check) -> Check:
-    return lambda value: isinstance(value, Mapping) and all(check(entry) for entry in value.values())
+    return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
 
 
 def _is_printed(value: Any) -> bool:
-    return list_of(is_number)(value) and len(value) == 2 and all(math.isfinite(number) for number in value)
+    return list_of(is_number)(value) and len(value) == 2 and all(map(math.isfinite, value))
 
 
 def _is_conflict(value: Any) -> bool:

@@ -28,7 +28,7 @@ from ceopt.result.counterfactual import (
     written,
 )
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal, Whole, check_arguments, plain
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
@@ -107,10 +107,8 @@ def headline(result: ShownResult) -> str:
     line = str(result.status)
     if result.query_id is not None:
         line = f"{result.query_id}: {line}"
-    if len(result) == 1:
-        line += ", 1 answer"
-    elif len(result) > 1:
-        line += f", {len(result)} answers"
+    if len(result):
+        line += f", {counted(len(result), 'answer')}"
     line += f", target {result.target}"
     for name, radius in result.relaxed.items():
         line += f", {name} widened to {shown(radius, 0.0)}"

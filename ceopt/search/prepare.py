@@ -97,7 +97,7 @@ def put_in_reach(
     for j, name in enumerate(space.names):
         part = reach[name]
         if isinstance(part, Interval):
-            legal[:, j] = [part.clip(value) for value in legal[:, j].tolist()]
+            legal[:, j] = list(map(part.clip, legal[:, j].tolist()))
         else:
             legal[~np.isin(legal[:, j], part.ranks), j] = factual[name]
     return np.unique(mended_points(rules, space, factual, legal), axis=0)

@@ -449,7 +449,7 @@ def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answ
     """
     found = list(answers)
     question = state.question
-    if state.interrupted or not any(_is_free(feature) for feature in question.space):
+    if state.interrupted or not any(map(_is_free, question.space)):
         return answers
     costs = [answer.cost for answer, _ in answers]
     is_ordered = costs == sorted(costs)
@@ -617,7 +617,7 @@ def _differs(state: State, answer: Counterfactual, rounded: dict[str, float], ot
     if not replace(state, answers=before).differs(rounded):
         return False
     alone = replace(state, answers=((answer, rounded),))
-    return all(alone.differs(point) for point in after)
+    return all(map(alone.differs, after))
 
 
 def _without_bound(answer: Counterfactual) -> Counterfactual:

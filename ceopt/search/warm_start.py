@@ -144,9 +144,9 @@ class ValueGrid:
 
         One row a point and a value of a column, all at once, less the rows that give a column the value it has.
         """
-        lengths = [len(values) for values in self.columns]
+        lengths = list(map(len, self.columns))
         column = np.repeat(np.arange(len(lengths)), lengths)
-        index = np.concatenate([np.arange(length) for length in lengths])
+        index = np.concatenate(list(map(np.arange, lengths)))
         trials = np.repeat(points, len(column), axis=0)
         owner = np.repeat(np.arange(len(points)), len(column))
         columns = np.tile(column, len(points))
@@ -243,7 +243,7 @@ def _cell_ends(cuts: Sequence[NumberCut], factual: Mapping[str, float]) -> dict[
 def _steps_to(part: Interval, start: float, goals: Sequence[float]) -> set[float]:
     """Return even steps from ``start`` to each of the goals, and the goals themselves."""
     steps = np.linspace(start, goals, _EVEN_STEPS)
-    return {part.clip(value) for value in steps.ravel().tolist()} | set(goals)
+    return {*map(part.clip, steps.ravel().tolist()), *goals}
 
 
 def _steps_across(part: Interval, start: float) -> set[float]:
@@ -252,7 +252,7 @@ def _steps_across(part: Interval, start: float) -> set[float]:
     low = part.lower if math.isfinite(part.lower) else start - 10.0 * size
     high = part.upper if math.isfinite(part.upper) else start + 10.0 * size
     steps = np.concatenate([np.linspace(low, high, _EVEN_STEPS), _ever_shorter(start, low, high)])
-    return {part.clip(value) for value in steps.tolist()}
+    return set(map(part.clip, steps.tolist()))
 
 
 def _ever_shorter(start: float, low: float, high: float) -> Floats:
@@ -324,7 +324,7 @@ class StartSearch:
         """
         if all(part.is_point for part in reach.values()):
             return []
-        routes = [route(part) for part in self.predictor.forests]
+        routes = list(map(route, self.predictor.forests))
         cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
         row_work = max(sum(map(len, routes)), _NETWORK)
         effort = _Effort(_WORK // row_work, deadlines)
@@ -386,7 +386,7 @@ class StartSearch:
         points = rows.copy()
         for j, name in enumerate(space.names):
             values, position = np.unique(points[:, j], return_inverse=True)
-            in_reach = np.array([reach[name].holds(value) for value in values.tolist()])
+            in_reach = np.array(list(map(reach[name].holds, values.tolist())))
             points[:, j] = np.where(in_reach[position], points[:, j], factual[name])
         points = np.unique(mended_points(self.rules, space, factual, points), axis=0)
         points = points[self.slack(points) >= 0]

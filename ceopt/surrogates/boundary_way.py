@@ -78,7 +78,7 @@ class BoundaryWay:
         try:
             for end in ends:
                 way = self.columns.between(self.factual, end, shares)
-                kept = np.array([self.keeps_rules(point) for point in way])
+                kept = np.array(list(map(self.keeps_rules, way)))
                 good = np.flatnonzero(kept & self._favourable(way))
                 if len(good):
                     best = min(best, way[good[0]], key=self.cost)
@@ -167,7 +167,7 @@ class BoundaryWay:
         points = np.unique(points, axis=0)
         away = np.abs(self.columns.encoded(points) - self.columns.encoded(self.factual[None])).sum(axis=1)
         nearest = points[np.argsort(away, kind="stable")]
-        good = [point for point in nearest[: 4 * _ENDS] if self.keeps_rules(point)][:_ENDS]
+        good = list(filter(self.keeps_rules, nearest[: 4 * _ENDS]))[:_ENDS]
         if not good:  # as where few columns may change
             good = self._sparser(nearest[:_ENDS])[:_SPARSER]
         ends = np.array(good).reshape(-1, len(space))

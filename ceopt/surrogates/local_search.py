@@ -92,7 +92,7 @@ class LocalSearch:
             if found is None:
                 found = self._grown(last)
         except OutOfTimeError:
-            served = [attempt for attempt in self.tried if self._serves(attempt)]
+            served = list(filter(self._serves, self.tried))
             return min(served, key=lambda attempt: attempt.answers[0].cost, default=None)
         return found
 

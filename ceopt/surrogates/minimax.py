@@ -282,7 +282,7 @@ _STEPS: Final = 60
 _LONGEST_STEP: Final = 5.0
 
 #: Identity matrices of as many norms as there are.
-_IDENTITIES: Final = [np.eye(m) for m in range(4)]
+_IDENTITIES: Final = list(map(np.eye, range(4)))
 
 
 @final

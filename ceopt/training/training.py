@@ -187,8 +187,8 @@ def _require_head(head: Any) -> None:
     _expect(is_whole(head["waited"]) and head["waited"] >= 0)
     _expect(isinstance(head["history"], list))
     for losses in head["history"]:
-        _expect(isinstance(losses, list) and len(losses) == _LOSSES and all(is_number(loss) for loss in losses))
-        _expect(all(math.isfinite(loss) for loss in losses[:-1]) and not math.isinf(losses[-1]))
+        _expect(isinstance(losses, list) and len(losses) == _LOSSES and all(map(is_number, losses)))
+        _expect(all(map(math.isfinite, losses[:-1])) and not math.isinf(losses[-1]))
 
 
 def _expect(holds: bool) -> None:
@@ -817,7 +817,7 @@ def _parts(frame: TrainingFrame, plan: TrainingPlan) -> tuple[Batch, Batch | Non
 def _on_device(rows: Batch) -> Batch:
     import jax.numpy as jnp
 
-    return Batch(*(jnp.asarray(entries) for entries in rows))
+    return Batch(*map(jnp.asarray, rows))
 
 
 def _sizes(plan: TrainingPlan, frame: TrainingFrame, radius: float) -> Sizes:
@@ -894,6 +894,6 @@ def _from_checkpoint(now: Trained, head: dict[str, Any], arrays: list[NDArray[An
     import jax.numpy as jnp
 
     shape = jax.tree.structure((now.networks, now.best))
-    networks, best = jax.tree.unflatten(shape, [jnp.asarray(array) for array in arrays])
+    networks, best = jax.tree.unflatten(shape, list(map(jnp.asarray, arrays)))
     history = tuple(LossesByEpoch(*losses) for losses in head["history"])
     return Trained(networks, best, float(head["best_loss"]), int(head["waited"]), history)
