@@ -118,20 +118,20 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     name = feature.name
     is_number = not feature.is_finite
     if is_number:
-        here = _text(x0)
+        current = _text(x0)
     else:
-        here = repr(feature.from_coordinate(x0))
-    home = value_phrase(feature, feature.from_coordinate(x0))
+        current = repr(feature.from_coordinate(x0))
+    phrase = value_phrase(feature, feature.from_coordinate(x0))
     is_on_code = feature.is_code(x0)
     if is_on_code:
-        sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
+        sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
         free: dict[str, Any] = {"codes": ()}
         if is_number:
             free |= {"lower": -math.inf, "upper": math.inf}
         yield SpaceRule(feature, "on a code", sentence, free, None)
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
-        sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
+        sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
         yield SpaceRule(feature, "fixed", sentence, {"mutable": True}, row)
     if feature.direction != "any":
         if feature.direction == "increasing":
@@ -143,7 +143,7 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
             sense = "<="
             template = "may_only_fall"
         row = Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # one of the two words above
-        sentence = said(f"{name} may only {word} from {here}", template, column=name, value=home)
+        sentence = said(f"{name} may only {word} from {current}", template, column=name, value=phrase)
         yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
     if math.isfinite(feature.lower) and not feature.lower_inferred and not is_on_code:
         word = f"at least {_text(feature.lower)}"
@@ -158,10 +158,12 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)
-        sentence = said(f"{name} moves in {word} from {here}", "moves_in_steps", column=name, step=step, value=home)
+        sentence = said(
+            f"{name} moves in {word} from {current}", "moves_in_steps", column=name, step=step, value=phrase
+        )
         if feature.step_inferred:
-            text = f"{name} moves in {word} from {here}, as its data do"
-            sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=home)
+            text = f"{name} moves in {word} from {current}, as its data do"
+            sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=phrase)
         yield SpaceRule(feature, word, sentence, {"step": None}, None)
 
 
