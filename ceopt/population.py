@@ -139,10 +139,9 @@ class Fit:
             cost = self.cost.fitted
         else:
             cost = self._own_cost(asked)
+        name = repr(asked)
         if isinstance(settings.cost, str):
             name = settings.cost
-        else:
-            name = repr(asked)
         learned = Learned(known, self._rule)
         prepared = prepare(model, space, replace(settings, cost=cost), starts=starts, learned=learned)
         named = replace(prepared.settings, cost_name=name)
@@ -188,10 +187,9 @@ def fit_of(
     prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
     prepared = replace(prepared, fingerprints=fingerprints_of(model, used))
     rows = rows_of(X, space)
-    if isinstance(prepared.settings.cost, RuleCharges):
-        cost = prepared.settings.cost.cost
-    else:
-        cost = prepared.settings.cost
+    cost = prepared.settings.cost
+    if isinstance(cost, RuleCharges):
+        cost = cost.cost
     if hasattr(settings.constraints, "violation"):
         given = (settings.constraints,)
     else:

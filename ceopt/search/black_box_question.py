@@ -143,10 +143,9 @@ def asked_once(
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
     if not isinstance(surrogate, LocalSurrogateRecourse):
+        but = f"surrogate is {type(surrogate).__name__}"
         if isinstance(surrogate, type):
             but = f"surrogate is the class {surrogate.__name__}"
-        else:
-            but = f"surrogate is {type(surrogate).__name__}"
         then = "Give surrogate=LocalSurrogateRecourse(), whose own surrogate= is what is fitted."
         raise InvalidTypeError(_WHO, "a LocalSurrogateRecourse as surrogate", but, then)
     require_space(_WHO, space)

@@ -246,9 +246,8 @@ def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: boo
     for k in core:
         entries.append((search.rules.names[k], search.rules.sentences[k], widths.of(k)))
         words.append(widths.words(k, entries[-1]))
-    if isinstance(search.rules, _Rules):
-        whatever = ""
-    else:
+    whatever = ""
+    if isinstance(search.rules, _OfSpace):
         whatever = ", whatever other rules there are"
     names = tuple(name for name, _, _ in entries)
     reason = said(f"In conflict{whatever}: {', '.join(words)}.", "in_conflict", rules=names)

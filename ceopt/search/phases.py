@@ -548,10 +548,9 @@ def _with_bound(state: State, bound: float | None, cause: str, phrase: str) -> S
 
 def _unsettled(state: State, finding: Finding) -> Finding:
     """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
+    status = Status.ERROR
     if state.question.is_late or state.interrupted:
         status = Status.TIME_LIMIT
-    else:
-        status = Status.ERROR
     text = "Nothing reaches the target with a margin. Whether a tie does is not settled."
     return Finding(status, bound=finding.bound, reason=said(text, "tie_unsettled"))
 

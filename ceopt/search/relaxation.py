@@ -45,10 +45,9 @@ _SHARE = 0.5
 def with_rules(prepared: Prepared, rules: Sequence[AbstractRule]) -> Prepared:
     """Return the same question under other rules, which the cost charges as it did the old ones."""
     settings = prepared.settings
-    if isinstance(settings.cost, RuleCharges):
-        own = settings.cost.cost
-    else:
-        own = settings.cost
+    own = settings.cost
+    if isinstance(own, RuleCharges):
+        own = own.cost
     cost = charged_by(own, rules, prepared.space)
     return replace(prepared, settings=replace(settings, rules=tuple(rules), cost=cost))
 
@@ -337,9 +336,8 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
     if found.point is None:
         relaxer.unsettled = found.reason
         return
-    if found.is_least:
-        proved = ""
-    else:
+    proved = ""
+    if not found.is_least:
         proved = said("The time limit ended the proof that no less would do.", "widths_unproved")
     for share, least in WIDTH_ROOM:
         wider = list(rules)

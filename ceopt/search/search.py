@@ -263,10 +263,9 @@ def _limit(state: State) -> State:
         return state
     bound = finding.answer.bound
     is_proved = bound is not None and bound >= most * (1.0 - BOUND_ROUNDING)
+    status = Status.TIME_LIMIT
     if is_proved:
         status = Status.INFEASIBLE
-    else:
-        status = Status.TIME_LIMIT
     return replace(state, answers=state.answers[:-1], last=Finding(status, reason=finding.reason, proved=is_proved))
 
 

@@ -131,10 +131,9 @@ class SolvedProgram:
 
     def after(self, before: SolvedProgram) -> SolvedProgram:
         """Return this solve, or the one before it where only that has a point, with the seconds of both."""
+        best = self
         if self.point is None and before.point is not None:
             best = before
-        else:
-            best = self
         return replace(
             best,
             build_s=self.build_s + before.build_s,
@@ -223,10 +222,9 @@ class ProgramSolver:
         program = solved.program
         compiled = solved.compiled
         outcome = solved.outcome
+        met: tuple[dict[str, float], ...] = ()
         if request.met:
             met = _met_decoded(program, compiled, outcome, request.met)
-        else:
-            met = ()
         if cost is not settings.cost:
             outcome = replace(
                 outcome,
