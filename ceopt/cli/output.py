@@ -27,6 +27,7 @@ from ceopt.search.prepare import AS_BLACK_BOX
 from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError, counted, printable
 from ceopt.solvers.whole_files import json_document, read_text
 from ceopt.status import Status
+from ceopt.words.sentences import name_with_unit
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -97,9 +98,7 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     for result in results:
         who = str(result.query_id)
         for rank, name, old, new, _, cost, _ in rows(result):
-            unit = space[name].unit
-            column = f"{name} ({unit})" if unit else name
-            table.add_row(*map(_text, (who, rank, column, old, new, cost)))
+            table.add_row(*map(_text, (who, rank, name_with_unit(space[name]), old, new, cost)))
             who = ""
         if len(result):
             table.add_section()

@@ -32,7 +32,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
-from ceopt.words.sentences import ToldResult, feature_of, in_words, value_phrase
+from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, value_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -293,12 +293,6 @@ def _value(text: str, value: Any, say: Captions) -> str:
     return text
 
 
-def _named(feature: Feature) -> str:
-    if feature.unit is None:
-        return feature.name
-    return f"{feature.name} ({feature.unit})"
-
-
 # ---- changes ---------------------------------------------------------------------------------------------------------
 def _moves(
     result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
@@ -310,7 +304,7 @@ def _moves(
         old = before[name]
         new = answer.values[name]
         first, second = shown_move(old, new, feature, answer.printed.get(name))
-        texts = (_named(feature), _value(first, old, say), _value(second, new, say))
+        texts = (name_with_unit(feature), _value(first, old, say), _value(second, new, say))
         note = ""
         if answer.actions is not None and name in answer.listed:
             note = say.put(answer.why(name))
@@ -375,7 +369,8 @@ def _scale(
         texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
-    return ParallelAxis(_named(feature), written, not feature.is_finite), tuple(map(place_of.__getitem__, coordinates))
+    axis = ParallelAxis(name_with_unit(feature), written, not feature.is_finite)
+    return axis, tuple(map(place_of.__getitem__, coordinates))
 
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
@@ -408,7 +403,7 @@ def _surface(
     grid = decisions(space, model, target, pair, held=base, points=points)
     labels = [say.put("as_it_is"), *(str(one.rank) for one in result)]
     wanted = getattr(answer, "prediction", None)
-    names = (_named(space[pair[0]]), _named(space[pair[1]]))
+    names = (name_with_unit(space[pair[0]]), name_with_unit(space[pair[1]]))
     title = say.put("surface", others=others)
     return draw_surface(_PLOT, grid, names, labels, wanted, title=title, say=say, ax=ax, dark=dark)
 

@@ -16,6 +16,7 @@ from ceopt.oracle.black_box import BlackBox, verdict
 from ceopt.solvers.checks import Choice, Floats, ListOf, Real, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.surrogates.scaled_columns import Flags, Scale, ScaledColumns
+from ceopt.words.sentences import name_with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,7 +151,7 @@ class BoundarySample:
 
         require_library(_PLOT, "matplotlib")
         pair = _pair(self.columns, columns)
-        names = (_named(pair[0]), _named(pair[1]))
+        names = (name_with_unit(pair[0]), name_with_unit(pair[1]))
         first, second = pair[0].name, pair[1].name
         points = self.points[[first, second]].to_numpy(dtype=np.float64)
         boundary = (float(self.boundary[first]), float(self.boundary[second]))
@@ -475,12 +476,6 @@ def _pair(scaled: ScaledColumns, columns: Any) -> tuple[Feature, Feature]:
         but = f"columns are {', '.join(map(repr, given))}"
         raise InvalidValueError(_PLOT, "two columns", but, 'Write columns=["income", "age"].')
     return space[given[0]], space[given[1]]
-
-
-def _named(feature: Feature) -> str:
-    if feature.unit is None:
-        return feature.name
-    return f"{feature.name} ({feature.unit})"
 
 
 def _slopes(

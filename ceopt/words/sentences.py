@@ -199,6 +199,13 @@ def unit_of(feature: Feature | None) -> str | None:
     return feature.unit
 
 
+def name_with_unit(feature: Feature) -> str:
+    """Return a column's name, and its unit in brackets if it has one."""
+    if not feature.unit:
+        return feature.name
+    return f"{feature.name} ({feature.unit})"
+
+
 def truths(levels: Sequence[Any]) -> Mapping[Any, bool] | None:
     """Return which of two levels means yes and which no; None where they mean something else."""
     if len(levels) != 2:

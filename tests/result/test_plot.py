@@ -111,6 +111,12 @@ def test_changes_are_moves_over_scales_with_the_raw_values_at_both_ends(result):
     assert ax.get_title("left") == "Answer 1 of 2: good, cost 1"
 
 
+def test_a_unit_of_no_letters_is_none():
+    space = SPACE.update("income", unit="")
+    ax = a_set(answer(1, FIRST), space=space).plot()
+    assert names(ax)[0] == "income"
+
+
 def test_another_answer_is_drawn_by_its_rank_and_named_by_its_row(result):
     ax = replace(result, query_id="p7").plot("changes", rank=2)
 
