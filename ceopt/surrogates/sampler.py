@@ -427,9 +427,10 @@ class BoundarySampler:
             if 0 < favourable.sum() < len(favourable):
                 break
         else:
-            but = f"all {self.n_samples} are {verdict(favourable[0])}, even at a radius of {radius:g} after "
+            word = verdict(favourable[0])
+            but = f"all {self.n_samples} are {word}, even at a radius of {radius:g} after {_DOUBLINGS} doublings"
             needs = "samples that the model finds favourable and others that it does not"
-            raise NoBoundaryError(_WHO, needs, f"{but}{_DOUBLINGS} doublings", "Raise n_samples or radius.")
+            raise NoBoundaryError(_WHO, needs, but, "Raise n_samples or radius.")
         return BoundarySample(
             points=columns.frame(legal),
             encoded=columns.encoded(legal),
