@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import dense, given, is_fitted, names_of
+from ceopt.formulations.predictors.read.model_input import dense, fitted_names, given, is_fitted, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.predictors.ties import forest_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -561,9 +561,9 @@ def _oracle(model: Any, space: FeatureSpace) -> Any:
 
 def _given(who: str, model: Any, rows: Any) -> Any:
     if isinstance(rows, pd.DataFrame):
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None:
-            return rows[list(names)]
+        columns = fitted_names(model, list(rows.columns))
+        if columns is not None:
+            return rows[columns]
         if all(map(is_number_dtype, rows.dtypes)):
             return rows.to_numpy(dtype=np.float64)
         if isinstance(model, AbstractRepresentation):

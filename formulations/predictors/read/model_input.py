@@ -51,7 +51,7 @@ def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
 
     They are those that it was fitted on, without those that the space lacks and the model drops unread.
     """
-    names = fitted_names(model, space)
+    names = fitted_names(model, space.names)
     if names is None and hasattr(model, "best_estimator_"):
         return names_of(model.best_estimator_, space)
     if names is None and type(model).__name__ == OVER_FITTED:
@@ -84,18 +84,19 @@ def _dropped(model: Any) -> frozenset[str]:
     return frozenset()
 
 
-def fitted_names(model: Any, space: FeatureSpace) -> list[str] | None:
-    """Return the columns that an object says that it was fitted on, as the space writes them; None for an array.
+def fitted_names(model: Any, columns: Sequence[Any]) -> list[str] | None:
+    """Return the columns that an object says that it was fitted on, as ``columns`` writes them; None for an array.
 
     LightGBM writes blanks as underscores, and some versions call the columns of an array Column_0, Column_1, ...
     """
     if not hasattr(model, "feature_names_in_"):
         return None
     names = [str(name) for name in model.feature_names_in_]
-    if names == [f"Column_{place}" for place in range(len(names))] and not any(name in space for name in names):
+    if names == [f"Column_{place}" for place in range(len(names))] and set(names).isdisjoint(columns):
         return None
-    written = {name.replace(" ", "_"): name for name in space.names}
-    return [name if name in space else written.get(name, name) for name in names]
+    written = {str(name).replace(" ", "_"): name for name in columns}
+    written.update(zip(columns, columns, strict=True))
+    return [written.get(name, name) for name in names]
 
 
 def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:

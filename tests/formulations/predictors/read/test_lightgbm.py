@@ -24,6 +24,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics import validity
 from ceopt.oracle.model import ModelOracle
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
@@ -659,3 +660,13 @@ def test_other_objects_of_the_library_are_refused(numbers: Any) -> None:
     scores = {"objective": lambda score, _: (score.ravel(), np.ones(score.size)), "num_class": 2, "verbose": -1}
     with pytest.raises(UnsupportedModelError, match="model has 2 and no classes. Fit it with objective='multiclass"):
         read(lightgbm.train(scores, data, 2), numbers.space)
+
+
+@pytest.mark.parametrize("columns", [["my income", "age"], ["age", "my income"]])
+def test_a_metric_without_a_space_gives_columns_by_the_names_that_lightgbm_writes(columns):
+    """LightGBM writes "my income" as "my_income", which no column of the user's table is called."""
+    frame = pd.DataFrame({"my income": np.arange(40.0), "age": np.arange(40.0)[::-1]})
+    labels = (frame["my income"] > 29.5).astype(int)
+    model = lightgbm.LGBMClassifier(**FEW).fit(frame, labels)
+
+    assert validity(frame[columns], model, 1) == np.mean(model.predict(frame)) > 0.0
