@@ -1,30 +1,34 @@
-"""A search: from one person's row to verified answers, as a loop over a state.
+"""Search for the counterfactuals of one person: a loop that takes a state from phase to phase.
 
-What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's own model and to the
-rules in plain numbers; only what passes is an answer. The phases, each a step from one state to another::
+A point of the solver is decoded to a row in the units of the data. The user's own model predicts that row, and every
+rule is evaluated on it without Pyomo; only a row that passes both is an answer. :func:`init` ends the search for a row
+that needs no change. All others go through these phases, each a step from one state to another::
 
-    START          a row that needs no change ends here; cheap points  solve_check_repair.py
-      |            are looked for
+    START          look for cheap starting points                      solve_check_repair.py
       |
-    PROGRAM <--+   one program is solved and its point checked;        solve_check_repair.py
-      |   |    |   what fails is asked for otherwise
+    PROGRAM <--+   solve one program and check its point: one that     solve_check_repair.py
+      |   |    |   fails is excluded, or the program is tightened
       |   +----+
-    MARGIN         what a default margin left out is looked for        phases.py
+    MARGIN         look for cheaper answers that the default margin    phases.py
+      |            excluded
       |
       +-- of the first answer --+-- of a further one
       |                         |
-    WIDER_RULES                 |      where none is proved            phases.py
+    WIDER_RULES                 |      if it is proved that there is   phases.py
+      |                         |      no answer: which wider rule
+      |                         |      would admit one?
       |                       LIMIT    may it cost as much?
-    CONFLICT                    |      which rules are to blame?       phases.py
-      |                         |
+    CONFLICT                    |      which rules exclude every       phases.py
+      |                         |      answer?
     FEWER <---------------------+      would fewer columns do?         phases.py
       |
-    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way; or
+    NEXT   back to PROGRAM for another answer; without a diversity, to LIMIT with a point that the solver met before; or
       |
      END
 
-The file beside a phase makes its step; all others are here. Of points that were met on the way to the best one, by the
-solver and by the search for its start, no order is claimed.
+The file beside a phase makes its step; all others are here. Without a diversity, further answers are points that the
+solver or the search for its start came across. They are given in order of cost, but none is claimed to be the next
+cheapest.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -69,7 +73,7 @@ from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatc
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.status import Status
-from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
+from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
 from ceopt.words.sentences import removed_said, rules_said, target_said
 
 if TYPE_CHECKING:
@@ -81,13 +85,11 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import Point
     from ceopt.settings import CheckedSettings, Settings
 
-# ==== Answers that were met on the way ================================================================================
-
-Coordinates: TypeAlias = dict[str, float]
+# ==== Answers among the points that the solver met before =============================================================
 
 
 def next_incumbent(state: State) -> State:
-    """Take the cheapest remaining point met on the way that passes the check."""
+    """Return the state with the cheapest point of ``state.met`` that passes the check as its next answer."""
     question = state.question
     first = state.first
     assert first is not None  # noqa: S101 - made with the first answer
@@ -98,16 +100,15 @@ def next_incumbent(state: State) -> State:
         repeats = any(are_same(point, earlier) for _, earlier in state.answers)
         if check.valid and not check.broken and not repeats:
             return accept_checked(state, point, check.prediction, first.bound, "")
+    reason = said("No other point was met.", "none_met")
     if state.met:
         reason = said("The time limit is used up.", "time_ended")
-    else:
-        reason = said("No other point was met.", "none_met")
     return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
 
 
 def are_same(a: Point, b: Point) -> bool:
-    """Whether two points differ by no more than a solver's tolerance."""
-    return all(
+    """Tell whether two points are equal up to a solver's tolerance."""
+    return all(  # the absolute tolerance is so small that beside a 0 there is only the rounding of floats
         math.isclose(value, b[name], rel_tol=SAME_VALUE, abs_tol=SAME_VALUE * SAME_VALUE) for name, value in a.items()
     )
 
@@ -127,12 +128,28 @@ def search(
 ) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
 
-    Ctrl-C stops the solver; what it holds is checked and returned, or KeyboardInterrupt goes on where
-    ``keep_on_interrupt`` is False. ``within`` is how much more than the best any other answer may cost: there are no
-    more once it is proved that the next costs more, and none but the best where that one is not proved. ``began`` is
-    when the limit began, on the clock of ``time.perf_counter``, where the model was read within it; by default now.
-    ``why_s`` are the seconds for the rules in conflict, by default those of the settings; with 0,
-    :func:`conflict_or_answer` looks for them later.
+    Ctrl-C stops the solver. Its best point so far is checked and returned; with ``keep_on_interrupt=False``
+    KeyboardInterrupt is raised instead, as it is outside the solver while there is no answer.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings.
+    row
+        The person, in the units of the data.
+    query_id
+        The caller's own identifier of this question.
+    keep_on_interrupt
+        Whether Ctrl-C keeps the answers found so far.
+    within
+        How much more than the best a further answer may cost. Once the next one is proved to cost more, the answers
+        are complete. If the best is not proved optimal, no other is returned.
+    began
+        The value of ``time.perf_counter`` from which the time limit counts, if reading the model counts towards it; by
+        default now.
+    why_s
+        Seconds for finding the rules in conflict; by default those of the settings. With 0 they are not looked for
+        here, but by :func:`conflict_or_answer`.
 
     Raises
     ------
@@ -140,18 +157,23 @@ def search(
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
     state = init(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within, began=began, why_s=why_s)
+    return result(_run(state), prepared.settings, query_id)
+
+
+def _run(state: State) -> State:
+    """Return the state in which the search has ended: after its last phase, by the time limit or by Ctrl-C."""
     try:
         with until(state.question.deadline):
             while not done(state):
                 state = step(state)
     except OutOfTimeError as error:
-        state = _late(replace(state, stage=error.stage))
+        return _end_for_time(replace(state, stage=error.stage))
     except KeyboardInterrupt:
-        if not (keep_on_interrupt and state.answers):
+        if not (state.question.keep_on_interrupt and state.answers):
             raise
         interrupted = Finding(Status.TIME_LIMIT, reason=said("The search was interrupted.", "interrupted"))
-        state = replace(state, first=state.first or state.last, last=interrupted)
-    return result(state, prepared.settings, query_id)
+        return replace(state, first=state.first or state.last, last=interrupted)
+    return state
 
 
 def conflict_or_answer(
@@ -159,22 +181,15 @@ def conflict_or_answer(
 ) -> tuple[Conflict | SolutionSet, Mapping[str, float]]:
     """Return the rules in conflict of a person who is proved to have no answer, and the seconds that it took by phase.
 
-    Where the proof has overlooked an answer, to the solver's tolerance, the person's result is returned instead. Ctrl-C
-    goes on as KeyboardInterrupt.
+    If an answer turns up after all (the proof held to the solver's tolerance only), return the person's result instead.
+    Ctrl-C raises KeyboardInterrupt.
     """
-    state = init(
-        prepared.within(seconds), row, keep_on_interrupt=False, within=None, began=None, why_s=seconds
-    )  # fmt: skip
+    limited = prepared.within(seconds)
+    state = init(limited, row, keep_on_interrupt=False, within=None, began=None, why_s=seconds)
     state, conflict = conflict_in(state)
     if conflict is not None:
         return conflict, state.question.stopwatch.timings()
-    state = replace(state, phase=Phase.FEWER)
-    try:
-        with until(state.question.deadline):
-            while not done(state):
-                state = step(state)
-    except OutOfTimeError as error:
-        state = _late(replace(state, stage=error.stage))
+    state = _run(replace(state, phase=Phase.FEWER))
     return result(state, prepared.settings, query_id), state.question.stopwatch.timings()
 
 
@@ -187,7 +202,7 @@ def init(
     began: float | None,
     why_s: float | None = None,
 ) -> State:
-    """Return the state in which a search begins, or has ended where the row needs no change."""
+    """Return the first state of a search; its phase is END if the row already meets the target and every rule."""
     stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
     if began is not None:
         stopwatch = Stopwatch(began, read_s=prepared.read_s)
@@ -224,10 +239,10 @@ def done(state: State) -> bool:
 
 
 def step(state: State) -> State:
-    """Make the step that the phase of a state says.
+    """Return the state after the step of the current phase.
 
-    What the search for a further answer cannot do (without bounds of a column, or with more rows than a licence
-    allows) ends it, and does not lose the answers in hand.
+    An error in the search for a further answer (an unbounded column, a program too large for the licence) ends the
+    search and keeps the answers found so far; in the search for the first one it is raised.
     """
     try:
         return _STEPS[state.phase](state)
@@ -242,17 +257,16 @@ def _start(state: State) -> State:
 
 
 def _margin(state: State) -> State:
+    after = Phase.LIMIT
     if state.first is None:
         after = Phase.WIDER_RULES
-    else:
-        after = Phase.LIMIT
     if state.question.has_default_margin:
         state = look_within_steps(look_within_margin(state))
     return replace(state, phase=after)
 
 
 def _limit(state: State) -> State:
-    """Give a further answer back that costs more than was asked for."""
+    """Drop the latest answer if it costs more than ``within`` allows."""
     finding = state.last
     most = state.most()
     assert finding is not None  # noqa: S101 - the phase before ends with one
@@ -284,7 +298,7 @@ def _conflict(state: State) -> State:
 
 
 def _fewer(state: State) -> State:
-    if state.question.settings.n > 1:  # what comes first decides what may follow
+    if state.question.settings.n > 1:  # alone, an answer may be any of those that cost the same
         state = with_fewer_columns(state)
     return replace(state, phase=Phase.NEXT)
 
@@ -316,8 +330,8 @@ _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
 }
 
 
-def _late(state: State) -> State:
-    """Return the state in which the time limit has ended a search between two programs."""
+def _end_for_time(state: State) -> State:
+    """Return the state of a search that ran out of time while no solver was running."""
     first = state.first
     if first is None and state.last is not None and state.last.answer is not None:
         first = state.last
@@ -325,26 +339,24 @@ def _late(state: State) -> State:
     return fall_back(state, out_of_time(state))
 
 
-# ---- what it came to -------------------------------------------------------------------------------------------------
+# ---- the result ------------------------------------------------------------------------------------------------------
 def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
-    """Return what a search that has ended came to.
+    """Return the result of a finished search.
 
     Parameters
     ----------
     state
         Its last one.
     asked
-        The settings as they were given; rules may have been widened since.
+        The settings as the caller gave them; those in the state may have wider rules.
     query_id
-        Name of the question, for its asker.
+        The caller's own identifier of this question.
     """
     question = state.question
     space = question.space
-    reach = question.person.reach
-    target = asked.target
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
-    answers = ranked_anew(state)
+    answers = reranked(state)
     first = _first_finding(state, answers)
     answers = in_decimals_of_data(state, answers)
     beyond = rules_beyond(asked.rules, space, question.factual)
@@ -353,18 +365,23 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         pairs = list(zip(marked, [point for _, point in answers], strict=True))
         marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
     gap = None
+    bound = first.bound
+    if answers and bound is not None:
+        bound = answers[0][0].bound
     if answers:
         gap = answers[0][0].gap
     elif first.status is Status.ALREADY_FAVOURABLE:
         gap = 0.0
+    has_all = len(answers) == asked.n
+    is_proved = last.proved and len(answers) == len(state.answers)
     return SolutionSet(
         status=first.status,
         counterfactuals=tuple(marked),
         factual=question.person.row,
-        bound=answers[0][0].bound if answers and first.bound is not None else first.bound,
+        bound=bound,
         gap=gap,
         margin=state.margin or 0.0,
-        complete=len(answers) == asked.n or (last.proved and len(answers) == len(state.answers)),
+        complete=has_all or is_proved,
         reason=first.reason,
         conflict=state.conflict,
         relaxed=state.relaxed,
@@ -372,8 +389,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         solver=state.solver,
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=when_read(lambda: target_said(target)),
-        removed=when_read(lambda: removed_said(space, reach)),
+        target=when_read(lambda: target_said(asked.target)),
+        removed=when_read(lambda: removed_said(space, question.person.reach)),
         query_id=query_id,
         space=space,
         rules=rules_said(asked.rules, space),
@@ -384,16 +401,15 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
 
 
 def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
-    """Return the reasons: about the best answer, and why there are no further ones."""
-    first = state.first or state.last
+    """Return the finding about the best answer; its reason also says why there are no further answers."""
     last = state.last
-    assert first is not None  # noqa: S101 - the search has ended
-    assert last is not None  # noqa: S101 - the same
+    assert last is not None  # noqa: S101 - the search has ended
+    finding = state.first or last
     if answers and answers[0][0] is not state.answers[0][0]:
         best = answers[0][0]
         text = "A further answer costs less than was proved of an earlier one: nothing is proved."
         reason = said(text, "cheaper_than_proved")
-        first = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
+        finding = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
     more = ""
     if len(answers) < len(state.answers):
         more = said("What does not differ from a cheaper answer is left out.", "not_distinct_left_out")
@@ -402,60 +418,67 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
     elif last.answer is None and answers:
         more = said(f"No more, as: {last.reason}", "no_more_as", why=last.reason)
     if not more:
-        return first
-    return replace(first, reason=together(first.reason, more))
+        return finding
+    return replace(finding, reason=together(finding.reason, more))
 
 
-def ranked_anew(state: State) -> tuple[Answer, ...]:
-    """Return answers as they stand, or in order of cost where one contradicts the bound of an earlier one.
+def reranked(state: State) -> tuple[Answer, ...]:
+    """Return the answers in order of cost if one is cheaper than the bound proved for an earlier one; else as they are.
 
-    Each answer was looked for among those that differ from all before it, so a later one may not cost less than what
-    was proved for an earlier one. Where it does, that bound proves nothing. One that does not differ from what then
-    stands before it is left out: it may change all that a cheaper one changes, and more.
+    Each answer was looked for among those that differ from all before it, so a later one may not cost less than the
+    bound of an earlier one. If it does, that bound is wrong. After sorting, an answer that no longer differs from a
+    cheaper one is left out; for example, it changes the same columns and one more.
     """
     answers = state.answers
-    believed: list[Answer] = []
+    share = state.question.share_of_steps
+    believed = list(answers)
     for place, (answer, point) in enumerate(answers):
-        share = state.question.share_of_steps
-        is_false = any(is_disproved(answer.bound, later.cost, share=share) for later, _ in answers[place:])
-        believed.append((_without_bound(answer) if is_false else answer, point))
+        least_cost = min(later.cost for later, _ in answers[place:])
+        if is_disproved(answer.bound, least_cost, share=share):
+            believed[place] = (_with_trivial_bound(answer), point)
     if all(after[0] is before[0] for after, before in zip(believed, answers, strict=True)):
         return answers
     believed.sort(key=lambda pair: pair[0].cost)
-    kept: list[Answer] = []
-    for answer, point in believed:
-        if replace(state, answers=tuple(kept)).differs(point):
-            kept.append((answer, point))
     ranked: list[Answer] = []
-    for rank, (answer, point) in enumerate(kept, start=1):
-        ranked.append((answer if answer.rank == rank else _with(answer, rank=rank), point))
+    for answer, point in believed:
+        rank = len(ranked) + 1
+        if not replace(state, answers=tuple(ranked)).differs(point):
+            continue
+        if answer.rank == rank:
+            ranked.append((answer, point))
+        else:
+            ranked.append((_with(answer, rank=rank), point))
     return tuple(ranked)
 
 
 # ---- numbers as fine as their data -----------------------------------------------------------------------------------
-#: Decimals beyond those of the data that are tried, until rounding costs nothing to speak of.
+#: Numbers of additional decimals that are tried, beyond those of the data. The last is for what six more do not
+#: suffice for: with eight, rounding hardly changes the cost.
 _MORE_DECIMALS: Final = (0, 1, 2, 3, 4, 5, 6, 8)
 _WAYS: Final[tuple[Literal["nearest", "away", "home"], ...]] = ("nearest", "away", "home")
-#: How many of the points that pass all else are shown to the user's own model.
-_SHOWN: Final = 4
+#: How many candidates of the right cost are tried at most, for each group of columns that are rounded together.
+_MOST_TRIED: Final = 4
 
 
 def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
     """Return answers with the numbers of continuous columns rounded to the decimals of their data, or to some more.
 
-    A rounded answer is checked like any other. It differs from the others as is asked, costs no less than was proved of
-    it and at most the relative gap more, and no answer changes its rank; else a number keeps the digits that it has.
+    A rounded answer must pass the same check, differ from the other answers as asked, cost at least its proved bound
+    and at most ``rounded_gap`` more than before, and keep its place in the order of costs. A number that cannot be
+    rounded so keeps its digits.
     """
     found = list(answers)
     question = state.question
-    if state.interrupted or not any(map(_is_free, question.space)):
+    if state.interrupted or not any(map(_may_be_rounded, question.space)):
         return answers
     costs = [answer.cost for answer, _ in answers]
     is_ordered = costs == sorted(costs)
+    # From the last: the rounded cost of the next answer is the upper limit of this one.
     for place in reversed(range(len(answers))):
         if question.is_over:
             break
-        least, most = 0.0, math.inf
+        least = 0.0
+        most = math.inf
         if is_ordered and place > 0:
             least = costs[place - 1]
         if is_ordered and place + 1 < len(found):
@@ -465,16 +488,16 @@ def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answ
     return tuple(found)
 
 
-def _is_free(feature: Feature) -> bool:
-    """Whether a column takes any number, though its data have few decimals."""
+def _may_be_rounded(feature: Feature) -> bool:
+    """Tell whether a column is continuous and without steps, and the number of decimals in its data is known."""
     return feature.kind == "continuous" and feature.step is None and feature.decimals is not None
 
 
 def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float, most: float) -> Answer:
-    """Return an answer in the fewest decimals in which it costs between two amounts and passes every check."""
+    """Return an answer in the fewest decimals at which it costs ``least`` to ``most`` and passes every check."""
     question = state.question
     answer, point = one
-    predictions: list[Any] = []
+    predictions: list[Any] = []  # of the candidates that passed; the last of them is the one that is returned
 
     def passes(candidate: dict[str, float]) -> bool:
         check = question.check(candidate)
@@ -483,12 +506,12 @@ def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float
         predictions.append(check.prediction)
         return True
 
-    bound = (answer.bound or 0.0) * (1.0 - DIGIT_NOISE)
+    least_proved = (answer.bound or 0.0) * (1.0 - DIGIT_NOISE)
     dearest = answer.cost * (1.0 + rounded_gap(question))
     for gap in (rounded_gap(question), question.settings.relative_gap):
-        if (answer.gap or 0.0) <= gap < 1.0:  # and so it is to stay
+        if (answer.gap or 0.0) <= gap < 1.0:  # an answer within this gap must stay within it after rounding
             dearest = min(dearest, (answer.bound or 0.0) / (1.0 - gap))
-    costs = (max(bound, least), min(dearest, most))
+    costs = (max(least_proved, least), min(dearest, most))
     rounded = in_fewer_decimals(question, point, costs, passes, margin=state.margin or 0.0)
     if rounded == point:
         return one
@@ -517,67 +540,68 @@ def in_fewer_decimals(
     *,
     margin: float | None,
 ) -> dict[str, float]:
-    """Return a point in the fewest decimals in which it costs between two amounts, keeps the rules as well, and passes.
+    """Return a point rounded to the fewest decimals at which its cost lies within ``costs`` and ``passes`` accepts it.
 
-    All its numbers are rounded together, and then each alone to fewer decimals, as one may need more than another. What
-    does not pass keeps its digits.
+    It breaks no rule by more than before. All numbers are first rounded together, then each one alone to fewer
+    decimals. Whatever cannot be rounded keeps its digits.
 
     Parameters
     ----------
     question
-        About whom: the columns, the reach, the rules and the cost.
+        The person's columns, reach, rules and cost.
     point
         Coordinates that pass every check.
     costs
         The least and the most that a rounded point may cost.
     passes
-        Asks the user's own model about a point, and whatever else it must be.
+        Tells whether the user's own model and any further condition accept a rounded point.
     margin
-        By how much the decision must reach the target in the model as it was read, unless it does not in the point
-        itself; None: that is not looked at.
+        Least slack of a rounded point in the model as read; if the point itself has less, then that much. None skips
+        this test.
     """
-    free = []
+    changed = []
     for feature in question.space:
-        if _is_free(feature) and point[feature.name] != question.factual[feature.name]:
-            free.append(feature)
-    parts = [free] if free else []
-    if len(free) > 1:
-        parts += [[feature] for feature in free]
+        if _may_be_rounded(feature) and point[feature.name] != question.factual[feature.name]:
+            changed.append(feature)
+    groups = [[feature] for feature in changed]
+    if len(changed) > 1:
+        groups.insert(0, changed)
     rounded = dict(point)
-    for part in parts:
-        candidates = _of_about_cost(question, list(_in_decimals(question, rounded, point, part)), costs)
+    for group in groups:
+        candidates = _of_about_cost(question, list(_in_decimals(question, rounded, point, group)), costs)
         if candidates and margin is not None:
-            # Kept are those whose decision is as firm as the margin asks, or as that of the point itself.
             slacks = question.prepared.slacks(coordinates_of(question.space, [point, *candidates]))
             candidates = list(itertools.compress(candidates, slacks[1:] >= min(float(slacks[0]), margin)))
-        shown = 0
+        tried = 0
         for candidate in candidates:
             if not costs[0] <= question.cost(candidate) <= costs[1]:
                 continue
-            shown += 1
+            tried += 1
             if _keeps_rules(question, point, candidate) and passes(candidate):
                 rounded = candidate
                 break
-            if shown == _SHOWN or question.is_over:
+            if tried == _MOST_TRIED or question.is_over:
                 break
     return rounded
 
 
 def _in_decimals(
-    question: Question, point: dict[str, float], unrounded: Mapping[str, float], free: Sequence[Feature]
+    question: Question, point: dict[str, float], unrounded: Mapping[str, float], group: Sequence[Feature]
 ) -> Iterator[dict[str, float]]:
-    """Yield a point with some numbers rounded: to few decimals first, to the nearest, then away from home, then to it.
+    """Yield candidates with the numbers of a group rounded, fewest decimals first.
 
-    What has been rounded already is rounded to fewer decimals only.
+    With each number of decimals: to the nearest number, then away from the factual value, then towards it. A single
+    number that is rounded already is only tried at fewer decimals than it has.
     """
     seen = [point]
+    is_rounded_alone = len(group) == 1 and point != unrounded
     for more in _MORE_DECIMALS:
         for way in _WAYS:
             rounded = dict(point)
-            for feature in free:
+            for feature in group:
                 name = feature.name
                 number = in_places(unrounded[name], (feature.decimals or 0) + more, way, home=question.factual[name])
-                if number == point[name] and len(free) == 1 and point != unrounded:
+                if is_rounded_alone and number == point[name]:
                     return
                 if question.person.reach[name].holds(number):
                     rounded[name] = number
@@ -589,7 +613,7 @@ def _in_decimals(
 def _of_about_cost(
     question: Question, points: list[dict[str, float]], costs: tuple[float, float]
 ) -> list[dict[str, float]]:
-    """Return the points that cost between two amounts, but for the rounding of sums; all are priced at once."""
+    """Return the points whose cost lies within ``costs``, up to rounding; costs are computed in one vectorised call."""
     if not points:
         return []
     least, most = costs
@@ -601,7 +625,7 @@ def _of_about_cost(
 
 
 def _keeps_rules(question: Question, point: Mapping[str, float], rounded: Mapping[str, float]) -> bool:
-    """Tell whether a point breaks no rule by more than another, not within a rule's tolerance either."""
+    """Tell whether a rounded point breaks no rule by more than the original, even if the rule's tolerance allows it."""
     for rule in question.settings.rules:
         before = rule.missed(question.space, question.factual, point)
         if rule.missed(question.space, question.factual, rounded) > before:
@@ -610,17 +634,21 @@ def _keeps_rules(question: Question, point: Mapping[str, float], rounded: Mappin
 
 
 def _differs(state: State, answer: Counterfactual, rounded: dict[str, float], others: tuple[Answer, ...]) -> bool:
-    """Tell whether a point differs from all other answers, and each later one from it, as was asked."""
+    """Tell whether a rounded point differs, by the diversity asked for, from all answers before it.
+
+    And whether all answers after it differ so from the point.
+    """
     before = tuple(other for other in others if other[0].rank < answer.rank)
     after = [point for other, point in others if other.rank > answer.rank]
     if not replace(state, answers=before).differs(rounded):
         return False
-    alone = replace(state, answers=((answer, rounded),))
-    return all(map(alone.differs, after))
+    only_this = replace(state, answers=((answer, rounded),))
+    return all(map(only_this.differs, after))
 
 
-def _without_bound(answer: Counterfactual) -> Counterfactual:
-    return _with(answer, bound=0.0, gap=answer.cost / max(answer.cost, 1e-12))
+def _with_trivial_bound(answer: Counterfactual) -> Counterfactual:
+    """Return an answer with the bound 0, which holds of every cost; its gap is then 1, or 0 if it costs nothing."""
+    return _with(answer, bound=0.0, gap=answer.cost / max(answer.cost, COST_NOISE))
 
 
 def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
@@ -628,17 +656,16 @@ def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
 
 
 def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
-    """Return the result of a person where the time limit ended the reading of the model."""
+    """Return the result for a person if the time limit ended the reading of the model."""
     factual = space.frame([space.row(row)])
     options = settings.unchecked_options()
-    stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)
     return SolutionSet(
         status=Status.TIME_LIMIT,
         counterfactuals=(),
         factual=factual,
         complete=False,
         reason=used_up(settings.limit_s(), stage),
-        timings=stopwatch.timings(),
+        timings=Stopwatch(began, read_s=time.perf_counter() - began).timings(),
         versions=dict(versions("pyomo", "highspy")),
         options=options,
         target=printable(str(options["target"])),
