@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from ceopt.search.state import State
     from ceopt.solvers.problem import Outcome
 
-#: Times that a failed check may send the program back to the solver, for one answer. What the model itself refuses is
-#: left out point by point, and does not count.
+#: Most programs that are solved again for one answer because its point failed the check. Points that the user's model
+#: refuses are excluded one by one and do not count.
 MOST_REPAIRS: Final = 6
+#: Factor by which a repair raises the margin.
+_MARGIN_FACTOR: Final = 10.0
 #: What a stop without a point means for the search.
 _STOPS: Final = {
     Stop.TIME_LIMIT: Status.TIME_LIMIT,
@@ -47,7 +49,7 @@ _STOPS: Final = {
     Stop.UNBOUNDED: Status.UNBOUNDED,
 }
 
-#: How solvers, as their sessions put it, say that their time ended; the latter is MOSEK's.
+#: Words in a session's message that mean a time limit; the second is MOSEK's.
 _TIME_ENDED: Final = ("time limit", "max time")
 
 
@@ -57,7 +59,8 @@ def solve_and_check(state: State) -> State:
     Returns
     -------
     State
-        In the phase ``PROGRAM``, asking for more, where the check failed; else with what the search came to.
+        In the phase ``PROGRAM`` with a tightened next program if the check failed; otherwise in the phase ``MARGIN``
+        with the finding.
     """
     question = state.question
     tries = state.tries
@@ -77,14 +80,15 @@ def solve_and_check(state: State) -> State:
         return fall_back(state, out_of_time(state))
     state = _with_bound(state, solved)
     if solved.outcome.status is Stop.INFEASIBLE and state.exact and state.coarse is not None:
-        # Asked to be exact because the model refused ``coarse``, a solver may call a large network infeasible: it goes
-        # on as usual, without that point.
-        return replace(_left_out(state, state.coarse), exact=False, coarse=None)
+        # With exact integers a solver may call the program of a large network infeasible. The search goes on with the
+        # usual tolerance and with the refused point ``coarse`` excluded.
+        return replace(_exclude_refused(state, state.coarse), exact=False, coarse=None)
     if solved.point is None:
         return fall_back(state, _without_point(state, solved.outcome))
     check = question.check(solved.point)
-    if not check.valid and (question.prepared.is_own or question.prepared.predictor.is_trees):
-        return _refused(state, solved.point, check)
+    model_decides = question.prepared.is_own or question.prepared.predictor.is_trees
+    if model_decides and not check.valid:
+        return _after_refusal(state, solved.point, check)
     repeats = not state.differs(solved.point)
     if repeats:
         check = check._replace(broken=(*check.broken, f"diversity: {state.tries.diversity.text}"))
@@ -92,67 +96,70 @@ def solve_and_check(state: State) -> State:
         return accept_checked(
             state, solved.point, check.prediction, state.tries.bound, _message(solved.outcome), solved.cluster
         )
-    return _repaired(_failed(state, check), solved.point, repeats=repeats)
+    return _tighten(_note_failure(state, check), solved.point, repeats=repeats)
 
 
 # ---- points known before a program is solved, and the cost that it need not exceed -----------------------------------
-#: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
-_SHARE: Final = 0.25
-#: How many rows of the data the search for a start looks at.
-_ROWS: Final = 2000
-#: How many of the user's points that pass every check are kept.
-_GIVEN: Final = 20
+#: Largest share of the remaining time that the search for a start may take. Usually it ends earlier, by its own limit
+#: on rows.
+_START_TIME_SHARE: Final = 0.25
+#: Most rows of the data that the search for a start looks at.
+_MOST_SAMPLE_ROWS: Final = 2000
+#: Most of the user's own starting points that are kept.
+_MOST_USER_STARTS: Final = 20
 
 
 def find_starts(state: State, *, even_linear: bool = False) -> State:
-    """Look for cheap points; for linear models the program itself is as quick, where its numbers are ordinary."""
+    """Return the state with cheap starting points.
+
+    For a linear model with ordinary numbers only the user's own are used, unless ``even_linear``: solving its program
+    takes no longer than a search.
+    """
     question = state.question
     predictor = question.prepared.predictor
     settings = question.settings
     person = question.person
     with question.stopwatch.counting("start"):
-        given = _given(state)
-    state = replace(state, starts=given, found=state.found or given)
+        user_starts = _user_starts(state)
+    state = replace(state, starts=user_starts, found=state.found or user_starts)
     if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
         return state
     with question.stopwatch.counting("start"):
         began = time.perf_counter()
-        search = StartSearch(
-            predictor, lambda points: _slack_beyond_margin(state, points), settings.cost, settings.rules
-        )
+        search = StartSearch(predictor, lambda points: _slack_in_program(state, points), settings.cost, settings.rules)
         try:
             starts = search.run(
                 question.factual,
                 person.reach,
                 _sample(state),
                 seed=settings.random_state,
-                deadlines=(began + _SHARE * (question.deadline - began), question.deadline),
+                deadlines=(began + _START_TIME_SHARE * (question.deadline - began), question.deadline),
             )
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
-    both = tuple(sorted([*given, *starts], key=lambda start: start[0]))
-    if state.found == given:
+    both = tuple(sorted([*user_starts, *starts], key=lambda start: start[0]))
+    if state.found == user_starts:  # so far no search has found a start
         return replace(state, starts=both, found=both)
     return replace(state, starts=both)
 
 
-def _given(state: State) -> tuple[Start, ...]:
-    """Return the user's own points, put where the person can be, that pass every check; the cheapest first."""
+def _user_starts(state: State) -> tuple[Start, ...]:
+    """Return the user's own points, moved into the person's reach, that pass every check; the cheapest first."""
     question = state.question
     prepared = question.prepared
     if prepared.starts is None or not len(prepared.starts):
         return ()
     space = question.space
     points = put_in_reach(prepared.starts, space, question.factual, question.person.reach, question.settings.rules)
-    points = points[_slack_beyond_margin(state, points) >= 0.0]
+    points = points[_slack_in_program(state, points) >= 0.0]
     named = points_of(space, points)
     if not named:
         return ()
-    _, met = prepared.judge(named)
-    good = itertools.compress(named, met.tolist())
+    _, is_met = prepared.judge(named)
+    good = itertools.compress(named, is_met.tolist())
     kept: list[Start] = []
     for number, point in enumerate(sorted(good, key=question.cost)):
-        if len(kept) == _GIVEN or (number > 0 and question.is_late):
+        if len(kept) == _MOST_USER_STARTS or (number > 0 and question.is_late):
             break
         if not broken_rules(question.settings.rules, space, question.factual, point):
             kept.append((question.cost(point), point))
@@ -160,27 +167,30 @@ def _given(state: State) -> tuple[Start, ...]:
 
 
 def _sample(state: State) -> NDArray[np.float64] | None:
-    """Return the rows of the data that the model favours, or some of them where they are many."""
+    """Return the rows of the data that the model puts in the target, or a random sample of them if they are many."""
     rows = state.question.prepared.favoured
-    if rows is None or len(rows) <= _ROWS:
+    if rows is None or len(rows) <= _MOST_SAMPLE_ROWS:
         return rows
     rng = np.random.default_rng(state.question.settings.random_state)
-    return rows[np.sort(rng.choice(len(rows), _ROWS, replace=False))]
+    return rows[np.sort(rng.choice(len(rows), _MOST_SAMPLE_ROWS, replace=False))]
 
 
-def _slack_beyond_margin(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the slack by which the next program would judge points (n, d), shape (n,)."""
+def _slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much points (n, d) exceed the margin of the next program, (n,); without a margin, their slack."""
     prepared = state.question.prepared
-    if state.margin is None or (prepared.is_own and state.margin == 0.0):  # ties as the library has them
+    if state.margin is None or (prepared.is_own and state.margin == 0.0):
+        # No margin: the library's own decision counts, ties included.
         return prepared.slacks(points)
     least = state.margin * (1.0 + START_MARGIN_ROUNDING) + prepared.steps
     return slack(prepared.predictor, points, prepared.settings.target) - least
 
 
 def budget_for_next(state: State) -> float | None:
-    """Return a cost that the next answer need not exceed: that of the cheapest start that surely is another one.
+    """Return a cost that the next answer need not exceed: that of the cheapest start that is surely another answer.
 
-    Not so with the leaf form, which tells cells apart only by the leaves that they reach.
+    Without a diversity it is the one of :func:`nth_start_cost`. None without such a start; and with the leaf
+    formulation after the first answer, if answers must differ by cells, as there two cells with the same leaves are
+    one.
     """
     settings = state.question.settings
     if settings.diversity is None:
@@ -194,35 +204,37 @@ def budget_for_next(state: State) -> float | None:
 
 
 def cost_within_which(starts: Sequence[Start], n: int) -> float | None:
-    """Upper bound on the n-th best cost from the starts in hand; None without any.
+    """Return an upper bound on the n-th best cost: that of the n-th start, or of the last; None without starts.
 
-    Within the cost of the cheapest start a solver meets next to nothing on its way; without a budget it has ten times
-    the work.
+    With the cheapest start as budget a solver would meet hardly any other points, of which n - 1 are wanted; without a
+    budget it takes ten times as long.
     """
     if not starts:
         return None
     return starts[min(n, len(starts)) - 1][0]
 
 
-def start_in_hand(state: State, *, below: float = math.inf, is_judge: bool = True) -> dict[str, float] | None:
-    """Return the cheapest start that passes the check and is another answer, if it costs less.
+def start_in_hand(
+    state: State, *, cheaper_than: float = math.inf, contradicts_solver: bool = True
+) -> tuple[dict[str, float], Check] | None:
+    """Return the cheapest start that passes the check and is another answer, if it costs less, and its check.
 
-    With ``is_judge`` the start would contradict what the solver says. Of a further answer it may not, as long as the
-    solver is believed: the start may differ from the answers before it by a column that no row reads, or by less than
-    answers must.
+    With ``contradicts_solver`` the start is evidence against the solver. For a further answer it is none unless the
+    solver is doubted already: such a start may differ from the earlier answers only in a column that is in no row, or
+    by less than the diversity asks.
     """
-    if state.answers and is_judge and not state.doubted:
+    if state.answers and contradicts_solver and not state.doubted:
         return None
     question = state.question
     for number, (cost, point) in enumerate(state.found):
-        is_late = number > 0 and time.perf_counter() > question.deadline + GRACE_S
-        if cost >= below or is_late:
+        is_past_grace = number > 0 and time.perf_counter() > question.deadline + GRACE_S
+        if cost >= cheaper_than or is_past_grace:
             return None
         if not state.surely_differs(point):
             continue
         check = question.check(point)
         if check.valid and not check.broken:
-            return point
+            return point, check
     return None
 
 
@@ -235,20 +247,20 @@ def attempt(
     below: float = 0.0,
     also: Sequence[tuple[Point, AbstractDiversity]] = (),
 ) -> tuple[State, SolvedProgram]:
-    """Solve once.
+    """Return the state after the next program, and what that program came to.
 
     Parameters
     ----------
     state
-        Says what the program shall keep out, and begin with.
+        Gives the points to exclude and the starting points.
     seconds
         For building and solving.
     most
-        A cost beyond which nothing is wanted.
+        Upper limit on the cost, as a row of the program.
     below
-        By how much the decision may be missed where there is no margin.
+        By how much the row of the decision is relaxed if there is no margin.
     also
-        Further points, and in what the answer is to differ from each.
+        Additional points to exclude, each with the diversity by which the answer must differ from it.
 
     Raises
     ------
@@ -256,8 +268,7 @@ def attempt(
         Ctrl-C stopped the solver, and the caller keeps nothing.
     """
     question = state.question
-    request = _request(state, most, below)
-    request = replace(request, barred=[*request.barred, *also])
+    request = _request(state, most, below, also)
     began = time.perf_counter()
     try:
         solved = question.programs.run(request, seconds)
@@ -270,8 +281,8 @@ def attempt(
         raise KeyboardInterrupt
     met: tuple[dict[str, float], ...] = ()
     if request.met:
-        on_the_way = [*solved.met, *(point for _, point in state.found)]
-        met = tuple(sorted(on_the_way, key=question.cost))
+        points = [*solved.met, *(point for _, point in state.found)]
+        met = tuple(sorted(points, key=question.cost))
     state = replace(
         state,
         solver=solved.solver,
@@ -283,37 +294,40 @@ def attempt(
     return state, solved
 
 
-def _request(state: State, most: float | None, below: float) -> SolveRequest:
-    """Return what the next program is asked for."""
+def _request(
+    state: State, most: float | None, below: float, also: Sequence[tuple[Point, AbstractDiversity]]
+) -> SolveRequest:
+    """Return the request for the next program; the parameters are those of :func:`attempt`."""
     question = state.question
-    settings = state.question.settings
+    settings = question.settings
     prepared = question.prepared
     if prepared.is_own and not prepared.predictor.is_trees and state.margin == 0.0:
-        # What the model refuses is left out point by point.
+        # A tie may be lost to rounding; points that the model refuses are excluded one by one.
         below = rounding_in(prepared.predictor, question.factual, question.person.reach)
     request = SolveRequest(
         margin=state.margin,
         below=below,
-        barred=[*state.differing(), *((point, OtherDecisions()) for point in state.barred)],
+        barred=[*state.differing(), *((point, OtherDecisions()) for point in state.barred), *also],
         refused=state.refused,
         exact=state.exact,
-        met=settings.n - 1 if settings.diversity is None else 0,
     )
+    if settings.diversity is None:
+        request = replace(request, met=settings.n - 1)
     if most is not None:
         return replace(request, budget=most, closed=True)
     limit = state.most()
     if limit is not None:
         return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), closed=True)
-    if not state.barred:  # a barred point may itself have set the budget: then the whole reach is searched
+    if not state.barred:  # no budget with barred points: it may be the cost of one of them
         return replace(request, starts=state.starts, budget=budget_for_next(state))
     return request
 
 
 def _with_bound(state: State, solved: SolvedProgram) -> State:
-    """Note the least cost that the program proves, if every point that may be the answer was in it.
+    """Return the state with the next answer's bound raised to that of the program, if it excludes no possible answer.
 
-    Points that the model itself refuses may be missing. A larger margin, a barred point or a firmer difference between
-    answers leave out points that may be answers. A margin and barred points stay for the answers after it.
+    Points that the model refuses are no possible answers. A raised margin, a barred point and a firmer diversity may
+    exclude answers; the first two also stay for later answers.
     """
     tries = state.tries
     proved = state.question.bound_on_cost(solved.outcome)
@@ -325,50 +339,57 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
 
 
 def _is_as_asked(state: State) -> bool:
-    """Tell whether the program leaves out nothing but what the model refuses and what a least margin costs."""
+    """Tell whether the program excludes no possible answer other than those within the original margin."""
     return state.has_least_margin and not state.barred and state.diversity is state.tries.diversity
 
 
 # ---- after a failed check --------------------------------------------------------------------------------------------
-def _failed(state: State, check: Check) -> State:
-    """Note why a point failed the check."""
+def _note_failure(state: State, check: Check) -> State:
+    """Return the state with a note of why a point failed the check."""
+    text = f"the model predicts {check.prediction}"
+    failure = said(text, "model_predicts", label=str(check.prediction))
     if check.valid:
         failure = said(f"it breaks {', '.join(check.broken)}", "breaks_rules", rules=tuple(check.broken))
-    else:
-        text = f"the model predicts {check.prediction}"
-        failure = said(text, "model_predicts", label=str(check.prediction))
     return replace(state, tries=replace(state.tries, failures=(*state.tries.failures, failure)))
 
 
-def _refused(state: State, point: dict[str, float], check: Check) -> State:
-    """Leave out what the user's own model refuses, for good: a tie that floats decide, or the solver's tolerance.
+def _after_refusal(state: State, point: dict[str, float], check: Check) -> State:
+    """Return the state that excludes a point which the user's own model refuses from all further programs.
 
-    Through the big-Ms of a network that tolerance is much: there the solver is first asked to be exact.
+    The program let it pass because of a tie that rounding decides, or because of the solver's tolerance. Big-M rows of
+    a network amplify that tolerance, so for a network exact integers are asked for first.
     """
     predictor = state.question.prepared.predictor
     if not (predictor.is_trees or predictor.is_linear or state.exact or state.refused):
         return replace(state, exact=True, coarse=point)
-    state = _left_out(state, point)
+    state = _exclude_refused(state, point)
     if state.margin is None or state.question.prepared.is_own:
         return state
-    state = _failed(state, check)
-    if state.margin == 0.0:  # ties are the library's to decide
+    state = _note_failure(state, check)
+    if state.margin == 0.0:
+        # A margin of 0 leaves ties open: from now on the rows follow the library's own decision.
         return replace(state, margin=None)
     return state
 
 
-def _left_out(state: State, point: dict[str, float]) -> State:
-    """Refuse a point; a start that the model refuses as well is no bound of an answer's cost."""
+def _exclude_refused(state: State, point: dict[str, float]) -> State:
+    """Return the state that excludes a point which the model refused.
+
+    At the first such point also drop the starts that the model refuses: their cost bounds no answer's. Should a start
+    found later set too small a budget, the program is solved again without it.
+    """
     starts = state.starts
     if not state.refused:
         starts = tuple(start for start in starts if state.question.check(start[1]).valid)
     return replace(state, starts=starts, refused=(*state.refused, point))
 
 
-def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
-    """First ask for exact integers; then bar the cell of trees, and raise the margin of all other models.
+def _tighten(state: State, point: dict[str, float], *, repeats: bool) -> State:
+    """Return the state with a tightened next program after a point has failed the check.
 
-    A solver takes 1e-6 for 0, and through a large big-M that is much.
+    Exact integers are asked for first, as a solver accepts 1e-6 as 0, and a large big-M multiplies that. Then comes a
+    firmer diversity, if the point repeats an answer; then, for trees, its cell is barred; for other models the margin
+    is raised.
     """
     state = replace(state, tries=replace(state.tries, repairs=state.tries.repairs + 1))
     firmer = state.diversity.firmer()
@@ -380,28 +401,31 @@ def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
     if prepared.predictor.is_trees:
         return replace(state, barred=(*state.barred, point))
     assert state.margin is not None  # noqa: S101 - None of trees alone, which have returned
-    margin = max(10.0 * state.margin, FIRST_REPAIR * prepared.least_margin)
-    # Starts found at the smaller margin would set a budget that the program cannot keep any more.
+    margin = max(_MARGIN_FACTOR * state.margin, FIRST_REPAIR * prepared.least_margin)
+    # Starts found at the smaller margin could set a budget that is too small for the larger one.
     return find_starts(replace(state, margin=margin, starts=()))
 
 
-# ---- what ends the search for one answer: a point that passed the check, a start in its place, or nothing ------------
+# ---- the end of the search for one answer: a point that passed the check, a start in its place, or none --------------
 def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the order of its finding
     state: State, point: dict[str, float], prediction: Any, bound: float | None, message: str, cluster: Any = None
 ) -> State:
-    """Take a point that passed the check as the next answer, or a start that is cheaper: then nothing is proved."""
+    """Return the state with a checked point as the next answer, or with a cheaper start in its place.
+
+    If its cost is below the bound, the bound is dropped and the solver doubted.
+    """
     question = state.question
     cost = question.cost(point)
-    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER - question.share_of_steps))
+    cheaper = start_in_hand(state, cheaper_than=cost * (1.0 - CHEAPER - question.share_of_steps))
     if cheaper is not None:
-        point = cheaper
-        cost = question.cost(cheaper)
+        point, check = cheaper
+        cost = question.cost(point)
         cluster = None
-        prediction = question.check(point).prediction
+        prediction = check.prediction
     doubted = state.doubted
     if is_disproved(bound, cost, share=question.share_of_steps):
         doubted = True
-        assert bound is not None  # noqa: S101 - what is disproved was proved
+        assert bound is not None  # noqa: S101 - a bound that is None is not disproved
         claim = said(
             f"{state.solver} proves that nothing costs less than {digits(bound)}, but this verified answer costs less: "
             "nothing is proved.",
@@ -433,14 +457,14 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
 def is_disproved(bound: float | None, cost: float, *, share: float = 0.0) -> bool:
     """Tell whether the cost of a verified answer contradicts a bound on the least cost.
 
-    ``share`` is what the steps of the model's own arithmetic, and of a column's floats, explain beside a solver's
-    tolerances.
+    ``share`` is the share of the cost by which the steps of the model's own arithmetic, and of a column's floats, may
+    let it differ from the program's, in addition to the solver's tolerances.
     """
     return bound is not None and bound > cost * (1.0 + CHEAPER + share) + LEAST_CHEAPER
 
 
 def _message(outcome: Outcome) -> str:
-    """Return what a solver says of its end, which sentences say in plain words where time or Ctrl-C was the reason."""
+    """Return the solver's message; after a time limit or Ctrl-C tagged as such, to be put in plain words later."""
     if outcome.message and outcome.status is Stop.INTERRUPTED:
         return said(outcome.message, "interrupted")
     # A run that has a point in hand has the status "feasible", whatever ended it.
@@ -451,24 +475,21 @@ def _message(outcome: Outcome) -> str:
 
 
 def _without_point(state: State, outcome: Outcome) -> Finding:
-    """Return what a program without a point says of the next answer."""
+    """Return the finding for a program whose solver returned no point."""
     tries = state.tries
     if outcome.status is not Stop.INFEASIBLE:
         reason = _message(outcome) or f"The solver stopped: {outcome.status}."
         return Finding(_STOPS.get(outcome.status, Status.ERROR), bound=tries.bound, reason=reason)
     if state.barred or (tries.failures and not _is_as_asked(state)):
-        if tries.failures:
-            failure = tries.failures[-1]
-        else:
-            failure = said("it breaks a rule", "breaks_a_rule")
-        text = f"No other point exists; the solver's failed the check: {failure}."
-        reason = said(text, "no_other_point", failure=failure)
+        failures = tries.failures or (said("it breaks a rule", "breaks_a_rule"),)
+        text = f"No other point exists; the solver's failed the check: {failures[-1]}."
+        reason = said(text, "no_other_point", failure=failures[-1])
         return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
     if state.doubted:
         text = f"{state.solver} calls the program infeasible, and is not believed any more."
         reason = said(text, "not_believed", solver=state.solver)
         return Finding(Status.INFEASIBLE, reason=reason)
-    if not state.has_least_margin:  # what a larger margin leaves out was not searched
+    if not state.has_least_margin:  # a raised margin excludes points that were not searched
         text = "Nothing more is in reach at the margin that the user's model made necessary."
         reason = said(text, "nothing_at_margin")
         return Finding(Status.INFEASIBLE, reason=reason)
@@ -476,17 +497,16 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
 
 
 def none_in_reach() -> Finding:
-    """Return the finding of a proved infeasible question."""
+    """Return the finding that no answer exists, as proved."""
     reason = said("Proved: nothing in reach meets the target and every rule.", "proved_none")
     return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 
 
 def out_of_time(state: State) -> Finding:
-    """Return the finding where the time limit or Ctrl-C ended the search for the next answer."""
+    """Return the finding if the time limit or Ctrl-C ended the search for the next answer."""
+    reason: str = used_up(state.question.settings.time_limit_s, state.stage)
     if state.interrupted:
-        reason: str = said("The search was interrupted.", "interrupted")
-    else:
-        reason = used_up(state.question.settings.time_limit_s, state.stage)
+        reason = said("The search was interrupted.", "interrupted")
     tries = state.tries
     if tries.failures:
         failure = tries.failures[-1]
@@ -503,28 +523,35 @@ def used_up(limit_s: float, stage: str) -> Said:
 
 
 def fall_back(state: State, finding: Finding) -> State:
-    """Take a start that passes the check where the solver claims infeasibility, which it disproves.
+    """Return the state that ends the search for one answer: with a start that passes the check, or with ``finding``.
 
-    Where only the time is up, no further answer is taken from the starts.
+    Such a start disproves a claim of infeasibility or unboundedness. A further answer is not taken from the starts just
+    because the time is up.
     """
     question = state.question
-    is_contradicted = finding.status in {Status.INFEASIBLE, Status.UNBOUNDED}
-    if state.interrupted or (state.answers and not is_contradicted and finding.status is not Status.ERROR):
-        if state.answers:
-            return state.ended(finding)
-        return _with_start_or(state, finding, state.tries.bound, finding.reason)
+    claims_no_optimum = finding.status in {Status.INFEASIBLE, Status.UNBOUNDED}
+    is_error = finding.status is Status.ERROR
+    if state.answers and (state.interrupted or not (claims_no_optimum or is_error)):
+        return state.ended(finding)
+    if state.interrupted:
+        return _with_start_or(state, finding)
     if question.prepared.predictor.is_linear and not state.found and not question.is_late:
         state = find_starts(state, even_linear=True)
-    if not is_contradicted:
-        return _with_start_or(state, finding, state.tries.bound, finding.reason, is_judge=False)
+    if not claims_no_optimum:
+        return _with_start_or(state, finding)
     text = f"{state.solver} calls the program {finding.status}, but a point that passes the check is in hand."
-    started = _with_start_or(state, finding, None, said(text, "start_in_hand", solver=state.solver))
-    return replace(started, doubted=started.doubted or started.last is not finding)
+    return _with_start_or(state, finding, said(text, "start_in_hand", solver=state.solver))
 
 
-def _with_start_or(state: State, finding: Finding, bound: float | None, reason: str, *, is_judge: bool = True) -> State:
-    """Take the cheapest start that passes the check, or keep the finding."""
-    point = start_in_hand(state, is_judge=is_judge)
-    if point is None:
+def _with_start_or(state: State, finding: Finding, contradiction: str = "") -> State:
+    """Return the state with the cheapest start that passes the check as the next answer, or else with the finding.
+
+    ``contradiction`` says that such a start contradicts the solver: then nothing that it proved is believed any more.
+    """
+    start = start_in_hand(state, contradicts_solver=bool(contradiction))
+    if start is None:
         return state.ended(finding)
-    return accept_checked(state, point, state.question.check(point).prediction, bound, reason)
+    point, check = start
+    if not contradiction:
+        return accept_checked(state, point, check.prediction, state.tries.bound, finding.reason)
+    return replace(accept_checked(state, point, check.prediction, None, contradiction), doubted=True)
