@@ -1,4 +1,8 @@
-"""A query before its person: the model as read, its oracle, checked settings, favourable data, given starts."""
+"""Prepare a query for any factual.
+
+:func:`prepare` reads the model, checks the settings, fits the rules, selects the data rows of the target, and reads the
+user's starting points.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import charged_by, has_say_in_cost, mended_points
+from ceopt.formulations.constraints.rule import charged_by, mended_points
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import Predictor
@@ -51,26 +55,26 @@ if TYPE_CHECKING:
 
 # ==== Given starts ====================================================================================================
 
-_WHO: Final = "explain"
-
 
 def starts_of(starts: Any, space: FeatureSpace) -> NDArray[np.float64]:
-    """Return the user's points as coordinates, (k, d).
+    """Return the user's starting points as coordinates (k, d).
 
     Raises
     ------
     InvalidTypeError, UnknownNameError, InvalidValueError
-        No frame; a column that is missing, unknown or there twice; a value that the space does not have.
+        Not a DataFrame; a missing, unknown or repeated column; a value outside the space.
     """
     if not isinstance(starts, pd.DataFrame):
         but = f"starts is {type(starts).__name__}"
-        raise InvalidTypeError(_WHO, "a DataFrame as starts", but, "Give one row a point, such as found.to_frame().")
+        then = "Give one row a point, such as found.to_frame()."
+        raise InvalidTypeError("explain", "a DataFrame as starts", but, then)
     missing = [name for name in space.names if name not in starts.columns]
     for name in starts.columns:
-        if name not in space and missing:
+        if name in space:
+            continue
+        if missing:  # a misspelt name is matched against the missing ones
             raise UnknownNameError.among("starts", "column", name, missing)
-        if name not in space:
-            raise space.unknown_column("starts", name)
+        raise space.unknown_column("starts", name)
     for name in space.names:
         count = int((starts.columns == name).sum())
         if count != 1:
@@ -89,23 +93,23 @@ def put_in_reach(
     reach: Reach,
     rules: Sequence[AbstractRule],
 ) -> NDArray[np.float64]:
-    """Return points (k, d), each once, with every column at a value that the person can have.
+    """Return the distinct points (k, d), with every column moved into the person's reach, as repaired by the rules.
 
-    A number is moved to the nearest one; a level that is out of reach becomes the person's own.
+    A number is moved to the nearest reachable value; an unreachable level is replaced by the factual's.
     """
-    legal = points.copy()
+    reachable = points.copy()
     for j, name in enumerate(space.names):
         part = reach[name]
         if isinstance(part, Interval):
-            legal[:, j] = list(map(part.clip, legal[:, j].tolist()))
+            reachable[:, j] = [part.clip(value) for value in reachable[:, j].tolist()]
         else:
-            legal[~np.isin(legal[:, j], part.ranks), j] = factual[name]
-    return np.unique(mended_points(rules, space, factual, legal), axis=0)
+            reachable[~np.isin(reachable[:, j], part.ranks), j] = factual[name]
+    return np.unique(mended_points(rules, space, factual, reachable), axis=0)
 
 
 # ==== The prepared query ==============================================================================================
 
-#: What to write where a model cannot be stated as a program.
+#: Advice for models that cannot be stated as a program.
 AS_BLACK_BOX: Final = (
     "As a black box it is answered for: from ceopt.surrogates import LocalSurrogateRecourse; "
     "explain(..., surrogate=LocalSurrogateRecourse(), data=X_train)."
@@ -115,7 +119,7 @@ AS_BLACK_BOX: Final = (
 @final
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A model and settings that fit each other, ready for any number of people.
+    """A model with checked settings, ready for any number of factuals.
 
     Parameters
     ----------
@@ -126,25 +130,27 @@ class Prepared:
     space, settings
         The columns, and every checked keyword.
     margin, least_margin
-        Margin of the first program, and the one that a solver can be trusted with; :meth:`about` a person, both follow
-        the numbers near that one. None where trees are asked for what they decide themselves.
+        Margin of the first program, which is None for trees that decide without a margin; and the least margin that is
+        safe against a solver's tolerances. :meth:`about` adapts both to the magnitudes near one person.
     steps
-        By how much the model's own score may differ from the program's, through columns that vary little beside their
-        size (:func:`~ceopt.formulations.predictors.ties.own_steps`).
+        Greatest difference between the model's own score and the program's that comes from columns whose range is small
+        relative to their values (:func:`~ceopt.formulations.predictors.ties.own_steps`).
     is_own
-        Whether the decision is the model's own, without a margin: it is asked about what the program finds, and what it
-        refuses is left out point by point. So for trees, and for other models on a lattice.
+        Whether no margin is asked for: the model itself is asked about each point that a program finds, and a refused
+        point is excluded from the next program. So for trees, and for other models on a lattice, if the user gave no
+        margin.
     is_ordered
-        Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
+        Whether the model's scores are the same to the bit whenever it is asked, as their sums have a fixed order; if
+        not, ties within rounding are not accepted.
     favoured
         Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
     starts
-        Points that the user gave to be tried first, as coordinates (k, d); None without any.
+        The user's own starting points, as coordinates (k, d); None without any.
     read_s
-        Seconds that all this took.
+        Seconds spent in :func:`prepare`.
     fingerprints
-        Hashes of the model and of the data, by which a result says what it is about. Those that answer a user
-        (``explain``, ``Recourse``) fill them in, :func:`prepare` does not.
+        Hashes that identify model and data in a result; filled in by ``explain`` and ``Recourse``, not by
+        :func:`prepare`.
     """
 
     predictor: Predictor
@@ -166,15 +172,15 @@ class Prepared:
         return self.settings.options()
 
     def wanting(self, n: int) -> Prepared:
-        """Return the same for another number of answers."""
+        """Return a copy for another number of answers."""
         return replace(self, settings=replace(self.settings, n=n))
 
     def within(self, time_limit_s: float) -> Prepared:
-        """Return the same for another time limit."""
+        """Return a copy with another time limit."""
         return replace(self, settings=replace(self.settings, time_limit_s=time_limit_s))
 
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
+        """Return the model's predictions for points, and whether each meets the target whenever the model is asked."""
         predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)
         if self.is_ordered:
             return predicted, met
@@ -183,7 +189,10 @@ class Prepared:
         return predicted, met & (slacks > tie_width(self.predictor, target))
 
     def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
+        """Return the slack (n,) of rows (n, d): at least 0 if and only if the model as read accepts the row.
+
+        A rejected row whose slack is not negative gets -``REFUSED_BY_A_HAIR``.
+        """
         predictor = self.predictor
         target = self.settings.target
         scores = predictor.score(coordinates)
@@ -194,9 +203,9 @@ class Prepared:
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
 
     def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
-        """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for.
+        """Return a copy for one person, given in coordinates, with margins that fit the magnitudes near that person.
 
-        What the person can become decides whether the model is one of a lattice.
+        Whether the model is on a lattice depends on the person's reach.
         """
         predictor = self.predictor
         settings = self.settings
@@ -208,21 +217,21 @@ class Prepared:
             return replace(self, least_margin=near, steps=steps)
         if not is_on_lattice(predictor, reach):
             return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True, steps=steps)
-        is_ordered = has_fixed_order(predictor)
-        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_ordered, steps=steps)
+        is_fixed = has_fixed_order(predictor)
+        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_fixed, steps=steps)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What an earlier reading of the same model, space, target and data has found.
+    """Results of an earlier :func:`prepare` with the same model, space, target and data, to be used again.
 
     Parameters
     ----------
     prepared
-        What was ready then.
+        Its result.
     rule
-        Gives a rule as it was fitted then, or as it stands if it learns nothing.
+        Function from a rule to the rule as it was fitted then, or unchanged if it learns nothing.
     """
 
     prepared: Prepared
@@ -245,13 +254,11 @@ def prepare(
     starts: pd.DataFrame | None = None,
     learned: Learned | None = None,
 ) -> Prepared:
-    """Read the model and check every setting against it and the space, before any work on a person.
+    """Return the model read, the settings checked and the rules fitted; ``starts`` are the user's starting points.
 
-    ``starts`` are points to be tried first.
-
-    Rules about the model are given it. Rules that learn from rows of the target are given those of the data that the
-    model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target. With what was
-    ``learned`` before, nothing is read or learned again.
+    Rules that need the model receive it. Rules that learn receive the rows of the data that the model predicts to be in
+    the target or, with ``labelled`` rows (X, y), those with a label in it. With ``learned`` no model is read and no
+    rule fitted again.
 
     Raises
     ------
@@ -263,22 +270,16 @@ def prepare(
     if data is not None and not isinstance(data, pd.DataFrame):
         raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
     if learned is None:
-        opened = open_model(model)
-        if is_function(opened):
-            raise _refused_function(opened)
-        oracle = ModelOracle(opened, space)
-        checkpoint("opening the model")
-        predictor = _as_read(opened, space, data)
-        checkpoint("reading the model")
+        oracle, predictor = _read_model(model, space, data)
     else:
         oracle = learned.prepared.oracle
         predictor = learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
-    tried_first = None
+    start_points = None
     if starts is not None:
-        tried_first = starts_of(starts, space)
+        start_points = starts_of(starts, space)
     _check_model(checked, predictor, oracle)
-    if labelled is not None:
+    if labelled is not None:  # labels that do not fit are refused before the rules are fitted
         are_wanted(labelled[1], len(labelled[0]), checked.target)
     space.require_moderate_bounds()
     checkpoint("checking the settings")
@@ -287,35 +288,39 @@ def prepare(
         rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     else:
         rules = tuple(map(learned.rule, checked.rules))
-    cost = checked.cost
-    if any(has_say_in_cost(rule, space) for rule in rules):
-        cost = charged_by(cost, rules, space)
-    checked = replace(checked, rules=rules, cost=cost)
+    checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     checkpoint("fitting the rules to the data")
     favoured = None
     if data is not None:
         favoured = _favoured(data, predictor, checked.target)
     elif learned is not None:
         favoured = learned.prepared.favoured
-    counts_trees = isinstance(checked.target, DisagreementOf)
     is_own = checked.margin is None and predictor.is_trees
+    margin = None
+    if not is_own:
+        margin = target_margin(checked.margin, predictor, checked.target)
+    least_margin = 0.0
+    is_ordered = True
+    if not isinstance(checked.target, DisagreementOf):  # which is a count of trees
+        least_margin = default_margin(predictor)
+        is_ordered = not is_own or has_fixed_order(predictor)
     return Prepared(
         predictor=predictor,
         oracle=oracle,
         space=space,
         settings=checked,
-        margin=None if is_own else target_margin(checked.margin, predictor, checked.target),
-        least_margin=0.0 if counts_trees else default_margin(predictor),
+        margin=margin,
+        least_margin=least_margin,
         is_own=is_own,
-        is_ordered=not is_own or counts_trees or has_fixed_order(predictor),
+        is_ordered=is_ordered,
         favoured=favoured,
-        starts=tried_first,
+        starts=start_points,
         read_s=time.perf_counter() - began,
     )
 
 
 def fingerprints_of(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
-    """Return hashes of the model and of the data by name; those not given or not picklable are left out."""
+    """Return hashes of the model and of the data by name; one that is missing or cannot be hashed is left out."""
     found = {"model": model_content(model)}
     if data is not None:
         found["data"] = content_of(data)
@@ -331,27 +336,33 @@ def model_content(model: Any) -> str | None:
     return content_of(Path(model).read_bytes())
 
 
-def _as_read(opened: Any, space: FeatureSpace, data: pd.DataFrame | None) -> Predictor:
-    """Return the model as read, or say of one that cannot be how it is answered for all the same."""
+def _read_model(model: Any, space: FeatureSpace, data: pd.DataFrame | None) -> tuple[ModelOracle, Predictor]:
+    """Return the model's oracle and the model as read; for an unsupported one, raise an error that names a way out."""
+    opened = open_model(model)
+    if is_function(opened):
+        raise _refused_function(opened)
+    oracle = ModelOracle(opened, space)
+    checkpoint("opening the model")
     try:
-        return read(opened, space, data=data)
+        predictor = read(opened, space, data=data)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{error} {AS_BLACK_BOX}") from error
+    checkpoint("reading the model")
+    return oracle, predictor
 
 
 def _refused_function(function: Any) -> UnsupportedModelError:
     owner = getattr(function, "__self__", None)
     but = "it is a function, of which only the answers are known"
+    then = AS_BLACK_BOX
     if hasattr(owner, "predict"):
         but = f"it is a method of {type(owner).__name__}, of which only the answers are known"
-        return UnsupportedModelError(
-            "The model", "a fitted model, to state it as a program", but, f"Give the model itself. {AS_BLACK_BOX}"
-        )
-    return UnsupportedModelError("The model", "a fitted model, to state it as a program", but, AS_BLACK_BOX)
+        then = f"Give the model itself. {AS_BLACK_BOX}"
+    return UnsupportedModelError("The model", "a fitted model, to state it as a program", but, then)
 
 
 def _check_model(checked: CheckedSettings, predictor: Predictor, oracle: ModelOracle) -> None:
-    """Refuse a model that the formulation or the target is not for."""
+    """Raise an error if the formulation or the target does not apply to the model."""
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
         require_probability(predictor.core)
@@ -361,10 +372,10 @@ def _check_model(checked: CheckedSettings, predictor: Predictor, oracle: ModelOr
 
 
 def _favoured(data: pd.DataFrame, predictor: Predictor, target: Target) -> NDArray[np.float64]:
-    """Return the rows that the model puts in the target, as coordinates, without levels that it was not fitted on."""
+    """Return the rows predicted to be in the target, as coordinates, without rows of a level unseen in training."""
     space = predictor.space
     coordinates = space.coordinates(data)
     for name, ranks in predictor.unseen.items():
-        column = coordinates[:, space.names.index(name)]
-        coordinates = coordinates[~np.isin(column, list(ranks))]
+        has_unseen = np.isin(coordinates[:, space.names.index(name)], list(ranks))
+        coordinates = coordinates[~has_unseen]
     return coordinates[accepted(predictor, coordinates, target)]
