@@ -1,7 +1,7 @@
-"""The user's own model or function, asked about raw rows; and the rules of a point in plain numbers.
+"""Predictions of the user's own model or function for raw rows, and evaluation of rules without a program.
 
-Written apart from the programs, which state the same model and rules their own way, so that either finds the other's
-mistakes. The model is asked about raw frames, the only thing that verification trusts.
+This code is independent of the programs, which state the same model and rules in Pyomo, so that each reveals errors of
+the other. Verification relies only on predictions for raw rows.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class FavourableRows:
     data
         Rows in raw units, or None.
     labelled
-        Rows and their own labels, which then decide instead of the model, or None.
+        Rows with labels, or None. If given, the labels decide which rows are favourable; otherwise the model's
+        predictions do.
     """
 
     space: FeatureSpace
@@ -79,10 +80,11 @@ class FavourableRows:
     labelled: tuple[pd.DataFrame, Any] | None
 
     def __call__(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the rows, or refuse where there is no data."""
+        """Return the favourable rows; raise InvalidValueError without data."""
         if self.labelled is not None:
             X, y = self.labelled
-            return self.space.coordinates(X[list(self.space.names)][are_wanted(y, len(X), self.target)])
+            is_favourable = are_wanted(y, len(X), self.target)
+            return self.space.coordinates(X[list(self.space.names)][is_favourable])
         if self.data is None:
             then = "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own."
             raise InvalidValueError("A rule that learns from rows of the target", "data", "no data is given", then)
@@ -99,7 +101,7 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
     Raises
     ------
     InvalidValueError
-        Another number of labels than rows, or a target class that never occurs.
+        The number of labels is not the number of rows, or no label is in the target.
     """
     labels = np.asarray(y)
     if labels.shape != (n,):
@@ -121,8 +123,8 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
 
 # ==== The model's single trees, which a limit on their disagreement counts ============================================
 
-_TREES: Final = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
-_FORESTS: Final = (
+_TREE_CLASSES: Final = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+_FOREST_CLASSES: Final = (
     "BaggingClassifier", "BaggingRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor", "RandomForestClassifier",
     "RandomForestRegressor",
 )  # fmt: skip
@@ -143,7 +145,7 @@ class TreeOracle:
     Raises
     ------
     UnsupportedModelError
-        The model is not made of trees that decide each alone.
+        The model is not an ensemble of trees that each make a prediction (boosting is none), nor such a tree.
     """
 
     __slots__ = ("_forest", "_model", "_space", "_steps")
@@ -156,23 +158,25 @@ class TreeOracle:
         if isinstance(model, AbstractRepresentation):
             forest_of(model)
             return
-        while hasattr(self._forest, "best_estimator_") or hasattr(self._forest, "steps"):
+        while True:
             if hasattr(self._forest, "best_estimator_"):
                 self._forest = self._forest.best_estimator_
-                continue
-            if len(self._forest.steps) > 1:
-                self._steps.append(self._forest[:-1])
-            self._forest = self._forest.steps[-1][1]
+            elif hasattr(self._forest, "steps"):
+                if len(self._forest.steps) > 1:
+                    self._steps.append(self._forest[:-1])
+                self._forest = self._forest.steps[-1][1]
+            else:
+                break
         name = type(self._forest).__name__
-        ours = type(self._forest).__module__.partition(".")[0] == "sklearn"
-        if not ours or name not in {*_TREES, *_FORESTS}:
+        is_sklearn = type(self._forest).__module__.partition(".")[0] == "sklearn"
+        if not is_sklearn or name not in {*_TREE_CLASSES, *_FOREST_CLASSES}:
             raise UnsupportedModelError(
                 "Disagreement", "a forest, bagged trees or a single tree of scikit-learn", f"the model is a {name}",
                 "Ask for the model's own decision.",
             )  # fmt: skip
 
     def predict(self, frame: pd.DataFrame) -> list[NDArray[Any]]:
-        """Return what each tree says of raw rows (n, d): labels of the model, or values, (n,) each."""
+        """Return the prediction of each tree for raw rows (n, d): labels of the model, or values, (n,) each."""
         forest = self._forest
         if isinstance(forest, TreeEnsemble):
             matrix = Encoding.identity(self._space).matrix(self._space.coordinates(frame))
@@ -184,27 +188,27 @@ class TreeOracle:
         matrix = given(self._model, self._space, frame)
         for steps in self._steps:
             matrix = steps.transform(matrix)
-        if type(forest).__name__ in _TREES:
+        if type(forest).__name__ in _TREE_CLASSES:
             return [np.asarray(forest.predict(matrix))]
         matrix = dense(matrix)
         columns = getattr(forest, "estimators_features_", [slice(None)] * len(forest.estimators_))
-        said = [
-            np.asarray(tree.predict(matrix[:, seen])) for tree, seen in zip(forest.estimators_, columns, strict=True)
-        ]
-        # A member of a classifier was fitted on the positions of the labels.
+        trees = zip(forest.estimators_, columns, strict=True)
+        predictions = [np.asarray(tree.predict(matrix[:, seen])) for tree, seen in trees]
         labels = getattr(forest, "classes_", None)
         if labels is None:
-            return said
-        return [labels[one.astype(np.intp)] for one in said]
+            return predictions
+        # The trees of a classifier predict positions in ``classes_``.
+        return [labels[positions.astype(np.intp)] for positions in predictions]
 
 
 # ==== The check of an answer: the model's prediction, and the broken rules ============================================
 
 
 class Check(NamedTuple):
-    """One point's check: what the model says, whether that meets the target, and which rules break.
+    """One point's check: the model's prediction, whether it meets the target, and the broken rules.
 
-    ``valid`` speaks of the target alone; in a :class:`~ceopt.result.verify.Report` of the rules as well.
+    ``valid`` says only whether the target is met; ``valid`` of a :class:`~ceopt.result.verify.Report` includes the
+    rules.
     """
 
     valid: bool
@@ -271,9 +275,7 @@ class ModelOracle:
 
     def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
         """Return the model's labels or values for raw rows (n, d), shape (n,)."""
-        if self._encoding is not None:
-            return np.asarray(self.model.predict(self._matrix(frame)))
-        return np.asarray(self.model.predict(given(self.model, self.space, frame))).reshape(len(frame))
+        return np.asarray(self.model.predict(self._input(frame))).reshape(len(frame))
 
     def probability(self, frame: pd.DataFrame, label: Any) -> NDArray[np.float64]:
         """Return the model's probability of a label for raw rows, shape (n,).
@@ -286,10 +288,10 @@ class ModelOracle:
             The label is not one of its classes.
         """
         if self._encoding is not None:
-            kind = self.model.probability
+            has_probabilities = bool(self.model.probability)
         else:
-            kind = hasattr(self.model, "predict_proba")
-        if not kind:
+            has_probabilities = hasattr(self.model, "predict_proba")
+        if not has_probabilities:
             but = f"{type(self.model).__name__} has none"
             then = "Ask for the label instead."
             raise UnsupportedModelError("A probability", "a model with predict_proba", but, then)
@@ -297,35 +299,36 @@ class ModelOracle:
             raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
         position = self.labels.index(label)
         if self._encoding is None:
-            return np.asarray(self.model.predict_proba(given(self.model, self.space, frame)), dtype=np.float64)[
-                :, position
-            ]
-        scores = self.model.score(self._matrix(frame))
+            probabilities = self.model.predict_proba(self._input(frame))
+            return np.asarray(probabilities, dtype=np.float64)[:, position]
+        scores = self.model.score(self._input(frame))
         return np.asarray(self.model.head.of_position(scores, position), dtype=np.float64)
 
     def meets(self, frame: pd.DataFrame, target: Target) -> NDArray[np.bool_]:
-        """Return whether the model's own decision for each raw row meets a target in checked form, shape (n,)."""
+        """Return whether the model's own decision for each raw row meets a parsed target, shape (n,)."""
         return self.judge(frame, target)[1]
 
     def judge(self, frame: pd.DataFrame, target: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return predictions and whether they meet the target, with one call of ``predict`` for all rows."""
-        predicted = self.predict(frame)
+        predictions = self.predict(frame)
         match target:
             case ProbabilityOf():
-                return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
+                return predictions, self.probability(frame, target.labels[target.position]) >= target.at_least
             case DisagreementOf():
-                said = self.tree_oracle().predict(frame)
-                agree = np.sum(list(map(target.wanted.holds, said)), axis=0)
-                return predicted, agree >= target.needed(len(said))
+                of_trees = self.tree_oracle().predict(frame)
+                agree = np.sum(list(map(target.wanted.holds, of_trees)), axis=0)
+                return predictions, agree >= target.needed(len(of_trees))
             case _:
-                return predicted, target.holds(predicted)
+                return predictions, target.holds(predictions)
 
     def tree_oracle(self) -> TreeOracle:
-        """Return the oracle of the model's single trees, or refuse a model without such."""
+        """Return the oracle of the model's single trees; raise UnsupportedModelError for a model without such."""
         return TreeOracle(self.model, self.space)
 
-    def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
-        assert self._encoding is not None  # noqa: S101 - only representations come here
+    def _input(self, frame: pd.DataFrame) -> Any:
+        """Return what the model is called with for raw rows (n, d)."""
+        if self._encoding is None:
+            return given(self.model, self.space, frame)
         return self._encoding.matrix(self.space.coordinates(frame))
 
 
@@ -355,8 +358,8 @@ def _labels_of(model: Any) -> tuple[Any, ...] | None:
 
 
 # ---- rules: the space's (bounds, immutable columns, directions, steps, levels), then the user's ----------------------
-#: Decimals that steps are written with at most; those beyond are roundings.
-_PLACES = 9
+#: Most decimals of a step; further digits are rounding errors.
+_MOST_DECIMALS: Final = 9
 
 
 def broken_rules(
@@ -369,14 +372,15 @@ def broken_rules(
 ) -> tuple[str, ...]:
     """Return what a point breaks, in words: rules of the space first, then those of the user.
 
-    An answer of ceopt's keeps the steps that were seen in the data as well; with ``seen_steps`` off they are no rules.
-    Rules that lack their rows, or a factual that they need, are passed over.
+    With ``seen_steps``, steps inferred from the data count as rules (answers of ceopt keep them); without, only steps
+    set by the user do. Rules that were not given the data rows they learn from are skipped; without a factual, so are
+    those that need one.
     """
     broken = list(broken_moves(space, factual, point, seen_steps=seen_steps))
     for place, rule in enumerate(rules):
         if rule.lacks_rows or (factual is None and rule.needs_factual):
             continue
-        if not rule.violation(space, factual, point) <= 0:
+        if not rule.violation(space, factual, point) <= 0:  # not "> 0", so that NaN counts as broken
             broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
     return tuple(map(printable, broken))
 
@@ -413,7 +417,8 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
     if not math.isfinite(value):
         yield f"is {value}"
         return
-    if feature.is_finite and not (value == math.floor(value) and 0 <= value < len(feature.levels)):
+    is_rank = value == math.floor(value) and 0 <= value < len(feature.levels)
+    if feature.is_finite and not is_rank:
         yield f"has no level of rank {digits(value)}"
         return
     if feature.kind == "integer" and value != math.floor(value):
@@ -428,17 +433,24 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         yield f"must be at most {digits(greatest)}, but is {value!r}"
     if start is None or value == start:
         return
-    before: Any = feature.from_coordinate(start) if feature.is_finite else start
-    after: Any = feature.from_coordinate(value) if feature.is_finite else value
+    before = _as_written(feature, start)
+    after = _as_written(feature, value)
     if not feature.mutable:
         yield f"must stay {before!r}, but is {after!r}"
     elif feature.direction == "increasing" and value < start:
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
-    step = feature.step if seen_steps or not feature.step_inferred else None
-    if step is not None and is_off_steps(step, start, value):
-        yield f"moves in steps of {digits(step)}, but goes from {before!r} to {after!r}"
+    is_rule = seen_steps or not feature.step_inferred
+    if is_rule and feature.step is not None and is_off_steps(feature.step, start, value):
+        yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
+
+
+def _as_written(feature: Feature, coordinate: float) -> Any:
+    """Return the level of a finite column at a coordinate, or else the number as it is."""
+    if feature.is_finite:
+        return feature.from_coordinate(coordinate)
+    return coordinate
 
 
 def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:
@@ -453,9 +465,10 @@ def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Ite
 
 
 def is_off_steps(step: float, start: float, value: float) -> bool:
-    """Tell whether a value is no whole number of steps from the start, but for roundings."""
+    """Tell whether the move from ``start`` to ``value`` is not a whole number of steps, up to rounding."""
     nearest = start + float(np.round((value - start) / step)) * step
-    off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+    # 0.1 + 2 * 0.1 is 0.30000000000000004 in floats; the value 0.3 counts as on the grid, too.
+    off = min(abs(value - nearest), abs(value - round(nearest, _MOST_DECIMALS)))
     return off > STEP_ROUNDINGS * max(abs(value), abs(start))
 
 
@@ -465,7 +478,7 @@ _RANGES: Final = (AtLeast, AtMost, Between)
 
 
 def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
-    """Return rows as a model is asked about them: a frame where the columns have names, else an array (n, d)."""
+    """Return rows as ``predict`` is called with them: a frame if the columns have names, else an array (n, d)."""
     table = frame_of(table)
     if isinstance(table, pd.DataFrame):
         return table if space is None else _ordered(table, list(space.names))
@@ -480,7 +493,7 @@ def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[A
 
 
 def alike(table: Any, other: Any) -> Any:
-    """Return a frame with its columns in the order of another table or row with names; all else as it is.
+    """Return ``table`` with its columns in the order of ``other``; unchanged unless both have the same names.
 
     A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
     """
@@ -501,8 +514,8 @@ def _ordered(table: Any, names: list[Any]) -> Any:
 def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:
     """Return what a model says of each row, (n,): a label or, of a regressor, a value.
 
-    A function gets the rows as they were given, a frame or an array; beside a space always a frame. A fitted model gets
-    the columns that it was fitted on, by name where it knows names, and an array where it does not.
+    A function is called with the rows as given; with a space, always with a frame. A fitted model is called with a
+    frame of the columns that it was fitted on if it knows their names, else with an array.
 
     Parameters
     ----------
@@ -520,14 +533,14 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     InvalidTypeError
         Neither a model nor a function.
     InvalidValueError
-        ``predict`` returns another shape than a value for each row, or missing values.
+        ``predict`` does not return one value per row, or returns missing values.
     """
-    rows = table_of(table, space)
+    rows: Any = table_of(table, space)
     if hasattr(model, "predict") and not isinstance(model, type):
         if space is None:
-            predictions = model.predict(_given(who, model, rows))
+            predictions = model.predict(_input_without_space(who, model, rows))
         else:
-            predictions = _oracle(model, space).predict(rows)
+            predictions = ModelOracle(model, space).predict(rows)
     elif callable(model) and not isinstance(model, type):
         predictions = model(rows)
     else:
@@ -554,12 +567,8 @@ def _shape(predictions: Any, labels: NDArray[Any]) -> str:
     return f"shape {labels.shape}"
 
 
-def _oracle(model: Any, space: FeatureSpace) -> Any:
-
-    return ModelOracle(model, space)
-
-
-def _given(who: str, model: Any, rows: Any) -> Any:
+def _input_without_space(who: str, model: Any, rows: pd.DataFrame | NDArray[Any]) -> Any:
+    """Return what a fitted model takes for rows of which no space is known."""
     if isinstance(rows, pd.DataFrame):
         columns = fitted_names(model, list(rows.columns))
         if columns is not None:
@@ -599,9 +608,9 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
     if isinstance(target, Probability | Disagreement):
         if space is None:
             raise InvalidValueError(who, f"a space to check {target!r}", "space is None", "Pass space=.")
-        oracle = _oracle(model, space)
-        met: NDArray[np.bool_] = oracle.meets(table_of(table, space), parse_target(target, oracle.labels))
-        return met
+        oracle = ModelOracle(model, space)
+        rows: Any = table_of(table, space)
+        return oracle.meets(rows, parse_target(target, oracle.labels))
     classes = getattr(model, "classes_", getattr(model, "labels", None))
     if classes is not None and not isinstance(target, _RANGES):
         parse_target(target, tuple(map(plain, classes)))  # a label that the model does not have would never be met
@@ -626,13 +635,14 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
 # ==== Functions of rows in the place of a model, known by their predictions only ======================================
 
 _WHO: Final = "The model"
-_SETS: Final = (set, frozenset, list)
-#: Whose models say what they are: a regressor by having no classes, one that was fitted again by other content.
+_COLLECTIONS: Final = (set, frozenset, list)
+#: Libraries of whose models two things can be relied on: only a regressor lacks ``classes_``, and refitting changes the
+#: hash of the content.
 LIBRARIES: Final = frozenset({"ceopt", "lightgbm", "onnxruntime", "sklearn", "xgboost"})
 
 
 class Oracle(Protocol):
-    """What says of raw rows whether they meet a target: a model's oracle or a function's, each with its own targets."""
+    """Interface of :class:`ModelOracle` and :class:`FunctionOracle`: tells which raw rows meet a target."""
 
     def meets(self, frame: pd.DataFrame, target: Any) -> NDArray[np.bool_]:
         """Return whether each raw row meets the target, (n,)."""
@@ -642,18 +652,19 @@ class Oracle(Protocol):
 
 
 def model_behind(model: Any, target: Any) -> Any:
-    """Return the model or function to be asked in place of the given one.
+    """Return the object whose predictions are used for ``model``.
 
-    A fitted scikit-learn model stands for its own ``model.predict``. An object of a library that ceopt does not know
-    and that has no ``classes_`` is, where a label is wanted, its ``predict``: a function of frames. All else is itself.
+    For a bound ``predict`` of a scikit-learn model: the model. For a model of an unknown library without ``classes_``,
+    unless the target is a range: its ``predict``, as a function of frames. Otherwise ``model``.
     """
     owner = getattr(model, "__self__", None)
     if getattr(model, "__name__", "") == "predict" and hasattr(owner, "__sklearn_tags__"):
         return owner
-    is_object = hasattr(model, "predict") and not isinstance(model, type) and not isinstance(target, _RANGES)
-    if not is_object or hasattr(model, "__sklearn_tags__") or getattr(model, "classes_", None) is not None:
+    if isinstance(target, _RANGES) or isinstance(model, type) or not hasattr(model, "predict"):
         return model
-    if type(model).__module__.partition(".")[0] in LIBRARIES:
+    has_classes = getattr(model, "classes_", None) is not None
+    library = type(model).__module__.partition(".")[0]
+    if has_classes or hasattr(model, "__sklearn_tags__") or library in LIBRARIES:
         return model
     return model.predict
 
@@ -664,24 +675,25 @@ def check_kind(who: str, labels: NDArray[Any], target: Any) -> None:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        A range of values of what are no numbers; labels of another kind than the target.
+        The target is a range, probability or disagreement and the predictions are not numbers; or one of target and
+        predictions is text and the other is not.
     """
     if isinstance(target, (*_RANGES, Probability, Disagreement)):
         if labels.dtype.kind not in "biuf":
             but = f"predict returned {labels.tolist()[0]!r}"
             raise InvalidTypeError(who, f"numbers to hold against {target!r}", but, "Ask for a label.")
         return
-    asked = labels_named(target)
-    said = pd.unique(pd.Series(labels.tolist(), dtype=object)).tolist()
-    are_text = {isinstance(label, str) for label in said}
-    if are_text.isdisjoint(isinstance(label, str) for label in asked):
-        shown = ", ".join(map(_in_short, said[:5]))
-        needs = f"labels of the kind of {asked[0]!r}, which is the target"
+    in_target = labels_named(target)
+    returned = pd.unique(pd.Series(labels.tolist(), dtype=object)).tolist()
+    are_text = {isinstance(label, str) for label in returned}
+    if are_text.isdisjoint(isinstance(label, str) for label in in_target):  # one is text and the other is not
+        shown = ", ".join(map(_in_short, returned[:5]))
+        needs = f"labels of the kind of {in_target[0]!r}, which is the target"
         raise InvalidValueError(who, needs, f"predict returned {shown}", "Give a target that predict returns.")
 
 
 def _in_short(label: Any) -> str:
-    """Return a label as it is told: numbers to six digits."""
+    """Return the text of a label for a message; floats with six digits."""
     if isinstance(label, float):
         return f"{label:.6g}"
     return repr(label)
@@ -708,13 +720,13 @@ class FunctionTarget:
             but = f"target is {self.target!r}"
             then = "Give the fitted model, or wrap the threshold into the function."
             raise InvalidTypeError("target", "a label or a range of values, as the model is a function", but, then)
-        if isinstance(self.target, _SETS) and not self.target:
+        if isinstance(self.target, _COLLECTIONS) and not self.target:
             raise InvalidValueError("target", "some label", f"target is {self.target!r}", "Name what is wanted.")
 
-    def holds(self, said: NDArray[Any]) -> NDArray[np.bool_]:
+    def holds(self, predictions: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which labels or values are wanted, (n,)."""
-        check_kind(_WHO, said, self.target)
-        return wanted(_WHO, said, self.target)
+        check_kind(_WHO, predictions, self.target)
+        return wanted(_WHO, predictions, self.target)
 
     def text(self) -> str:
         """Return the target as a person would write it."""
@@ -758,14 +770,14 @@ class FunctionOracle:
 
     def judge(self, frame: pd.DataFrame, target: FunctionTarget) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return predictions of raw rows and whether they meet the target, with one call for all."""
-        said = self.predict(frame)
-        return said, target.holds(said)
+        predictions = self.predict(frame)
+        return predictions, target.holds(predictions)
 
 
 def labels_named(target: Any) -> list[Any]:
     """Return the labels that a target names, also where it is any other than one."""
     if isinstance(target, OtherThan):
         return [target.label]
-    if isinstance(target, _SETS):
+    if isinstance(target, _COLLECTIONS):
         return list(target)
     return [target]
