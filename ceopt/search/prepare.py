@@ -101,7 +101,7 @@ def put_in_reach(
     for j, name in enumerate(space.names):
         part = reach[name]
         if isinstance(part, Interval):
-            reachable[:, j] = [part.clip(value) for value in reachable[:, j].tolist()]
+            reachable[:, j] = list(map(part.clip, reachable[:, j].tolist()))
         else:
             reachable[~np.isin(reachable[:, j], part.ranks), j] = factual[name]
     return np.unique(mended_points(rules, space, factual, reachable), axis=0)
