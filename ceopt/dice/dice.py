@@ -35,7 +35,7 @@ from ceopt.formulations.constraints import AbstractRule
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Probability
-from ceopt.oracle.model import predicted
+from ceopt.oracle.model import predictions_of
 from ceopt.recourse import Recourse
 from ceopt.settings import TIME_LIMIT_S
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, Whole, plain
@@ -430,7 +430,7 @@ search
             options=self.options,
             total_time_limit_s=total_time_limit_s,
         )
-        before = list(map(plain, predicted(who, model, rows, self.space).tolist()))
+        before = list(map(plain, predictions_of(who, model, rows, self.space).tolist()))
         threshold = search.get("stopping_threshold", 0.5)
         wanted = self._wanted(who, desired_class, desired_range, before, threshold)
         results, black_box = inquiry.answer(rows, [one.target for one in wanted], n)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints.hull_points import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
-from ceopt.oracle.model import predicted, wanted
+from ceopt.oracle.model import meets_raw_target, predictions_of
 from ceopt.oracle.rows import whole_people
 from ceopt.solvers.checks import Floats, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted, each_of
@@ -88,12 +88,12 @@ def favoured(  # noqa: PLR0917 - a step of ynn
     if labels is None and model is None:
         raise InvalidTypeError("ynn", "a model, or labels of the data", "both are None", "Pass one of them.")
     if labels is None:
-        labels = predicted("ynn", model, data, space)
+        labels = predictions_of("ynn", model, data, space)
     known = np.asarray(labels)
     if known.shape != (n,):
         but = f"the shape of labels is {known.shape}"
         raise InvalidValueError("ynn", f"a label for {each_of(n, 'row')} of data", but, "Correct it.")
-    return wanted("ynn", known, target)
+    return meets_raw_target("ynn", known, target)
 
 
 def favoured_share(points: Floats, people: Floats, k: int, norm: Norm, favoured: NDArray[np.bool_]) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.metrics.distance import read_beside, scales_of
-from ceopt.oracle.model import accepted, broken_moves, table_of
+from ceopt.oracle.model import accepted, broken_moves, rows_for_predict
 from ceopt.oracle.rows import TableRows, points_of, read
 from ceopt.solvers.checks import Choice, Floats
 
@@ -116,8 +116,8 @@ def redundancy(x: Any, S: Any, model: Any, target: Any, *, space: FeatureSpace |
     """
     factual, rows = read("redundancy", space, x=x, S=S)
     changed = differs(factual, rows)
-    start = table_of(x, space)
-    table = table_of(S, space)
+    start = rows_for_predict(x, space)
+    table = rows_for_predict(S, space)
     frame, one = _named(table, start)
     counts = np.zeros(len(frame), dtype=np.int64)
     for j, name in enumerate((*factual.numeric, *factual.categorical)):
@@ -493,6 +493,6 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
 
 def _points_of_table(table: Any, space: FeatureSpace) -> list[dict[str, float]]:
     """Return the rows of a table as coordinates by name."""
-    frame = table_of(table, space)
+    frame = rows_for_predict(table, space)
     assert isinstance(frame, pd.DataFrame)  # noqa: S101 - with a space of its width, an array has names
     return points_of(space, space.coordinates(frame))

@@ -37,7 +37,7 @@ from ceopt.metrics.people import (
 from ceopt.metrics.plausibility import favoured, favoured_share
 from ceopt.metrics.proximity import continuous_proximity, immutable_changes, redundancy
 from ceopt.metrics.validity import distinct_validity, label_change, label_gap, plan_validity, success_rate
-from ceopt.oracle.model import alike
+from ceopt.oracle.model import in_column_order_of
 from ceopt.oracle.rows import frame_of, read, whole_people
 from ceopt.solvers.checks import Choice, Floats, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -481,7 +481,7 @@ def suite(
 
 
 def _values(name: str, person: Evidence, missing: str) -> dict[str, float]:
-    person = replace(person, S=alike(person.S, person.factual))
+    person = replace(person, S=in_column_order_of(person.S, person.factual))
     return {measure.name: _value(name, measure, person, missing) for measure in SUITES[name]}
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.base.parallel import each_retrained, labels_of, rows_of_data
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.oracle.model import accepted, alike, predicted, table_of, wanted
+from ceopt.oracle.model import accepted, in_column_order_of, meets_raw_target, predictions_of, rows_for_predict
 from ceopt.oracle.rows import frame_of, read
 from ceopt.solvers.checks import AllOf, Flag, Floats, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -214,9 +214,9 @@ def multiplicity_validity(x: Any, S: Any, models: Any, *, space: FeatureSpace | 
     read("multiplicity_validity", space, x=x, S=S)
     changed = []
     for model in _listed("multiplicity_validity", models):
-        before = predicted("multiplicity_validity", model, x, space)[0]
-        after = predicted("multiplicity_validity", model, alike(S, x), space)
-        changed.append(~wanted("multiplicity_validity", after, before))
+        before = predictions_of("multiplicity_validity", model, x, space)[0]
+        after = predictions_of("multiplicity_validity", model, in_column_order_of(S, x), space)
+        changed.append(~meets_raw_target("multiplicity_validity", after, before))
     return np.asarray(np.mean(changed, axis=0))
 
 
@@ -274,7 +274,7 @@ def invalidation_rate(
     draws = Whole(1, None, Refusal("a positive number of draws", "Give for example 1000."))
     draws.require("invalidation_rate", "n_samples", n_samples)
     noise = np.random.default_rng(random_state).standard_normal((n_samples, len(rows.numeric))) * spread
-    table = table_of(S, space)
+    table = rows_for_predict(S, space)
     lost = []
     for place in range(len(rows)):
         copies = rows.numbers[place] + noise
@@ -413,8 +413,9 @@ def label_change(x: Any, S: Any, model: Any, *, space: FeatureSpace | None = Non
     0.5
     """
     read("label_change", space, x=x, S=S)
-    before = predicted("label_change", model, x, space)[0]
-    return float(1.0 - wanted("label_change", predicted("label_change", model, alike(S, x), space), before).mean())
+    before = predictions_of("label_change", model, x, space)[0]
+    after = predictions_of("label_change", model, in_column_order_of(S, x), space)
+    return float(1.0 - meets_raw_target("label_change", after, before).mean())
 
 
 def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureSpace | None = None) -> float:
@@ -449,13 +450,13 @@ def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureS
     0.5
     """
     read("label_gap", space, x=x, S=S)
-    before, after = (predicted("label_gap", model, table, space) for table in (x, alike(S, x)))
+    before, after = (predictions_of("label_gap", model, table, space) for table in (x, in_column_order_of(S, x)))
     if before.dtype.kind not in "biuf" or after.dtype.kind not in "biuf":
         if target is None:
             but = f"a label is {before.tolist()[0]!r}"
             then = "Pass target=, which then counts 1."
             raise InvalidTypeError("label_gap", "labels that are numbers, or a target", but, then)
-        before, after = (wanted("label_gap", labels, target) for labels in (before, after))
+        before, after = (meets_raw_target("label_gap", labels, target) for labels in (before, after))
     return float(abs(before.astype(np.float64)[0] - after.astype(np.float64).mean()))
 
 

@@ -18,7 +18,7 @@ from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Disagreement, DisagreementOf, Labels, Probability, ProbabilityOf, parse_target
-from ceopt.oracle.model import ModelOracle, check_kind, model_behind, predicted, wanted
+from ceopt.oracle.model import ModelOracle, check_kind, meets_raw_target, model_behind, predictions_of
 from ceopt.solvers.checks import Matrix, Whole
 from ceopt.solvers.deadline import checkpoint, deadline_now
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted
@@ -200,7 +200,7 @@ class BlackBox:
         OutOfTimeError
             The deadline was over before the last call.
         """
-        return self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
+        return self._answered(lambda rows: predictions_of(_WHO, self._ask, rows), frame)
 
     def label_of(self, row: pd.DataFrame) -> Any:
         """Return the prediction of a one-row frame, remembered if that row was found favourable before.
@@ -283,11 +283,11 @@ class BlackBox:
             found = self._answered(meets, frame).astype(bool)
             labels = np.concatenate(parts)
         else:
-            labels = self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
+            labels = self._answered(lambda rows: predictions_of(_WHO, self._ask, rows), frame)
             check_kind(_WHO, labels, self.target)
             if not self.said:
                 self.said = tuple(pd.unique(labels)[:_SAID].tolist())
-            found = wanted(_WHO, labels, self.target)
+            found = meets_raw_target(_WHO, labels, self.target)
         if found.any():
             self._met.append((self._given(frame[found]), labels[found]))
         return found

@@ -83,7 +83,7 @@ class FavourableRows:
         """Return the favourable rows; raise InvalidValueError without data."""
         if self.labelled is not None:
             X, y = self.labelled
-            is_favourable = are_wanted(y, len(X), self.target)
+            is_favourable = labels_in_target(y, len(X), self.target)
             return self.space.coordinates(X[list(self.space.names)][is_favourable])
         if self.data is None:
             then = "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own."
@@ -95,7 +95,7 @@ class FavourableRows:
         return coordinates[self.oracle.meets(frame, self.target)]
 
 
-def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def labels_in_target(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which of ``n`` labels are in the target.
 
     Raises
@@ -477,7 +477,7 @@ def is_off_steps(step: float, start: float, value: float) -> bool:
 _RANGES: Final = (AtLeast, AtMost, Between)
 
 
-def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
+def rows_for_predict(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
     """Return rows as ``predict`` is called with them: a frame if the columns have names, else an array (n, d)."""
     table = frame_of(table)
     if isinstance(table, pd.DataFrame):
@@ -492,7 +492,7 @@ def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[A
     return array
 
 
-def alike(table: Any, other: Any) -> Any:
+def in_column_order_of(table: Any, other: Any) -> Any:
     """Return ``table`` with its columns in the order of ``other``; unchanged unless both have the same names.
 
     A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
@@ -511,7 +511,7 @@ def _ordered(table: Any, names: list[Any]) -> Any:
     return table
 
 
-def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:
+def predictions_of(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:
     """Return what a model says of each row, (n,): a label or, of a regressor, a value.
 
     A function is called with the rows as given; with a space, always with a frame. A fitted model is called with a
@@ -535,7 +535,7 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     InvalidValueError
         ``predict`` does not return one value per row, or returns missing values.
     """
-    rows: Any = table_of(table, space)
+    rows: Any = rows_for_predict(table, space)
     if hasattr(model, "predict") and not isinstance(model, type):
         if space is None:
             predictions = model.predict(_input_without_space(who, model, rows))
@@ -591,7 +591,7 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
     Parameters
     ----------
     who, model, table, space
-        As for :func:`predicted`.
+        As for :func:`predictions_of`.
     target
         A label, a set or list of labels, ``OtherThan(label)``; of a regressor ``AtLeast``, ``AtMost``, ``Between``;
         with a space and a fitted model everything that :func:`ceopt.explain` takes.
@@ -599,7 +599,7 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        As :func:`predicted`; no target; probabilities where labels are needed.
+        As :func:`predictions_of`; no target; probabilities where labels are needed.
     UnknownNameError
         A label that a fitted model does not have. A function's labels are not known.
     """
@@ -609,15 +609,15 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
         if space is None:
             raise InvalidValueError(who, f"a space to check {target!r}", "space is None", "Pass space=.")
         oracle = ModelOracle(model, space)
-        rows: Any = table_of(table, space)
+        rows: Any = rows_for_predict(table, space)
         return oracle.meets(rows, parse_target(target, oracle.labels))
     classes = getattr(model, "classes_", getattr(model, "labels", None))
     if classes is not None and not isinstance(target, _RANGES):
         parse_target(target, tuple(map(plain, classes)))  # a label that the model does not have would never be met
-    return wanted(who, predicted(who, model, table, space), target)
+    return meets_raw_target(who, predictions_of(who, model, table, space), target)
 
 
-def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
+def meets_raw_target(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
     """Return which labels or values meet the target."""
     if isinstance(target, _RANGES):
         bounds = parse_target(target, None)
@@ -726,7 +726,7 @@ class FunctionTarget:
     def holds(self, predictions: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which labels or values are wanted, (n,)."""
         check_kind(_WHO, predictions, self.target)
-        return wanted(_WHO, predictions, self.target)
+        return meets_raw_target(_WHO, predictions, self.target)
 
     def text(self) -> str:
         """Return the target as a person would write it."""
@@ -762,7 +762,7 @@ class FunctionOracle:
         InvalidValueError
             Another shape, or a missing value.
         """
-        return predicted(_WHO, self.ask, frame)
+        return predictions_of(_WHO, self.ask, frame)
 
     def meets(self, frame: pd.DataFrame, target: FunctionTarget) -> NDArray[np.bool_]:
         """Return whether the prediction of each raw row meets the target, (n,)."""

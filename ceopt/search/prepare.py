@@ -34,7 +34,7 @@ from ceopt.formulations.predictors.ties import (
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
-from ceopt.oracle.model import FavourableRows, ModelOracle, are_wanted
+from ceopt.oracle.model import FavourableRows, ModelOracle, labels_in_target
 from ceopt.oracle.rows import coordinates_of
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import (
@@ -280,7 +280,7 @@ def prepare(
         start_points = starts_of(starts, space)
     _check_model(checked, predictor, oracle)
     if labelled is not None:  # labels that do not fit are refused before the rules are fitted
-        are_wanted(labelled[1], len(labelled[0]), checked.target)
+        labels_in_target(labelled[1], len(labelled[0]), checked.target)
     space.require_moderate_bounds()
     checkpoint("checking the settings")
     if learned is None:

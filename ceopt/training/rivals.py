@@ -17,7 +17,7 @@ from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
-from ceopt.oracle.model import predicted
+from ceopt.oracle.model import predictions_of
 from ceopt.solvers.checks import LENGTH, Choice, Floats, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.surrogates.linear_recourse import roar, wachter
@@ -119,7 +119,7 @@ class AbstractRowRecourse(ABC):
         )
 
     def _said(self, who: str, X: pd.DataFrame) -> NDArray[Any]:
-        return predicted(who, self.model, X[list(self.data)])
+        return predictions_of(who, self.model, X[list(self.data)])
 
     def _questions(self, who: str, said: NDArray[Any], target: Any) -> list[tuple[Any, NDArray[np.intp]]]:
         """Return targets, and the places of the rows that are to get them."""
