@@ -528,7 +528,7 @@ def _answered_within(
 ) -> tuple[SolutionSet, float]:
     """Answer one person in some seconds, and say how many were taken."""
     began = time.perf_counter()
-    result = answered(prepared.within(seconds), row)
+    result = answered(prepared.with_time_limit(seconds), row)
     return result, time.perf_counter() - began
 
 

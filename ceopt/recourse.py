@@ -448,7 +448,7 @@ random_state, solver_options, why, surrogate, starts
             starts=complete_part(self.space, self.starts),
         )
         if n is not None:
-            prepared = prepared.wanting(check_setting("n", n))
+            prepared = prepared.with_n(check_setting("n", n))
         jobs = whole_jobs("Recourse.explain", n_jobs)
         if total_time_limit_s is not None:
             total_time_limit_s = TIME_LIMIT_S.require("Recourse.explain", "total_time_limit_s", total_time_limit_s)

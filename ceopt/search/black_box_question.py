@@ -112,11 +112,11 @@ class BlackBoxQuestion:
             space=self.space,
         )
 
-    def wanting(self, n: int) -> BlackBoxQuestion:
+    def with_n(self, n: int) -> BlackBoxQuestion:
         """Return the question for another number of answers."""
         return replace(self, settings=replace(self.settings, n=n))
 
-    def within(self, time_limit_s: float) -> BlackBoxQuestion:
+    def with_time_limit(self, time_limit_s: float) -> BlackBoxQuestion:
         """Return the question for another time limit."""
         return replace(self, settings=replace(self.settings, time_limit_s=time_limit_s))
 

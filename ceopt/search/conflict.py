@@ -316,7 +316,7 @@ class _OfSpace:
         dropped = [rule for k, rule in enumerate(self.rules) if k not in chosen]
         space = without(self.person.space, dropped)
         reach = dict(self.reach_of(space))
-        data = self.prepared.favoured
+        data = self.prepared.target_rows
         for place, feature in enumerate(self.person.space):
             name = feature.name
             before = self.person.reach[name]

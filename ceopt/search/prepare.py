@@ -131,18 +131,18 @@ class Prepared:
         The columns, and every checked keyword.
     margin, least_margin
         Margin of the first program, which is None for trees that decide without a margin; and the least margin that is
-        safe against a solver's tolerances. :meth:`about` adapts both to the magnitudes near one person.
+        safe against a solver's tolerances. :meth:`for_person` adapts both to the magnitudes near one person.
     steps
         Greatest difference between the model's own score and the program's that comes from columns whose range is small
         relative to their values (:func:`~ceopt.formulations.predictors.ties.own_steps`).
-    is_own
+    asks_model
         Whether no margin is asked for: the model itself is asked about each point that a program finds, and a refused
         point is excluded from the next program. So for trees, and for other models on a lattice, if the user gave no
         margin.
-    is_ordered
+    is_reproducible
         Whether the model's scores are the same to the bit whenever it is asked, as their sums have a fixed order; if
         not, ties within rounding are not accepted.
-    favoured
+    target_rows
         Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
     starts
         The user's own starting points, as coordinates (k, d); None without any.
@@ -159,9 +159,9 @@ class Prepared:
     settings: CheckedSettings
     margin: float | None
     least_margin: float
-    is_own: bool
-    is_ordered: bool
-    favoured: np.ndarray | None
+    asks_model: bool
+    is_reproducible: bool
+    target_rows: np.ndarray | None
     starts: np.ndarray | None
     read_s: float
     steps: float = 0.0
@@ -171,18 +171,18 @@ class Prepared:
         """Return the settings as plain values that JSON holds."""
         return self.settings.options()
 
-    def wanting(self, n: int) -> Prepared:
+    def with_n(self, n: int) -> Prepared:
         """Return a copy for another number of answers."""
         return replace(self, settings=replace(self.settings, n=n))
 
-    def within(self, time_limit_s: float) -> Prepared:
+    def with_time_limit(self, time_limit_s: float) -> Prepared:
         """Return a copy with another time limit."""
         return replace(self, settings=replace(self.settings, time_limit_s=time_limit_s))
 
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the model's predictions for points, and whether each meets the target whenever the model is asked."""
         predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)
-        if self.is_ordered:
+        if self.is_reproducible:
             return predicted, met
         target = self.settings.target
         slacks = slack(self.predictor, coordinates_of(self.space, points), target)
@@ -198,11 +198,11 @@ class Prepared:
         scores = predictor.score(coordinates)
         found = slack(predictor, coordinates, target, scores=scores)
         kept = accepted(predictor, coordinates, target, scores=scores)
-        if not self.is_ordered:
+        if not self.is_reproducible:
             kept &= found > tie_width(predictor, target)
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
 
-    def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
+    def for_person(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
         """Return a copy for one person, given in coordinates, with margins that fit the magnitudes near that person.
 
         Whether the model is on a lattice depends on the person's reach.
@@ -216,9 +216,11 @@ class Prepared:
         if settings.margin is not None:
             return replace(self, least_margin=near, steps=steps)
         if not is_on_lattice(predictor, reach):
-            return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True, steps=steps)
-        is_fixed = has_fixed_order(predictor)
-        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_fixed, steps=steps)
+            return replace(self, margin=near, least_margin=near, asks_model=False, is_reproducible=True, steps=steps)
+        is_reproducible = has_fixed_order(predictor)
+        return replace(
+            self, margin=0.0, least_margin=near, asks_model=True, is_reproducible=is_reproducible, steps=steps
+        )
 
 
 @final
@@ -290,20 +292,20 @@ def prepare(
         rules = tuple(map(learned.rule, checked.rules))
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     checkpoint("fitting the rules to the data")
-    favoured = None
+    target_rows = None
     if data is not None:
-        favoured = _favoured(data, predictor, checked.target)
+        target_rows = _target_rows(data, predictor, checked.target)
     elif learned is not None:
-        favoured = learned.prepared.favoured
-    is_own = checked.margin is None and predictor.is_trees
+        target_rows = learned.prepared.target_rows
+    asks_model = checked.margin is None and predictor.is_trees
     margin = None
-    if not is_own:
+    if not asks_model:
         margin = target_margin(checked.margin, predictor, checked.target)
     least_margin = 0.0
-    is_ordered = True
+    is_reproducible = True
     if not isinstance(checked.target, DisagreementOf):  # which is a count of trees
         least_margin = default_margin(predictor)
-        is_ordered = not is_own or has_fixed_order(predictor)
+        is_reproducible = not asks_model or has_fixed_order(predictor)
     return Prepared(
         predictor=predictor,
         oracle=oracle,
@@ -311,9 +313,9 @@ def prepare(
         settings=checked,
         margin=margin,
         least_margin=least_margin,
-        is_own=is_own,
-        is_ordered=is_ordered,
-        favoured=favoured,
+        asks_model=asks_model,
+        is_reproducible=is_reproducible,
+        target_rows=target_rows,
         starts=start_points,
         read_s=time.perf_counter() - began,
     )
@@ -371,7 +373,7 @@ def _check_model(checked: CheckedSettings, predictor: Predictor, oracle: ModelOr
         oracle.tree_oracle()
 
 
-def _favoured(data: pd.DataFrame, predictor: Predictor, target: Target) -> NDArray[np.float64]:
+def _target_rows(data: pd.DataFrame, predictor: Predictor, target: Target) -> NDArray[np.float64]:
     """Return the rows predicted to be in the target, as coordinates, without rows of a level unseen in training."""
     space = predictor.space
     coordinates = space.coordinates(data)

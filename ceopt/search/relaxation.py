@@ -146,7 +146,7 @@ class Relaxer:
             Ctrl-C stopped the solver.
         """
         deadline = min(self.deadline, time.perf_counter() + most_s)
-        programs = ProgramSolver(self.prepared.about(person.factual, person.reach), person)
+        programs = ProgramSolver(self.prepared.for_person(person.factual, person.reach), person)
         refused: list[Point] = []
         exact = False
         fault = ""
@@ -162,7 +162,7 @@ class Relaxer:
                     return _without_point(solved.outcome, fault)
                 with without_deadline():  # a point in hand is checked to the end
                     is_met, new_fault = self._fault(programs, keep, solved.point)
-                    if not is_met and programs.prepared.is_own:  # what the model refuses, it refuses for good
+                    if not is_met and programs.prepared.asks_model:  # what the model refuses, it refuses for good
                         refused.append(solved.point)
                         continue
                     fault = new_fault

@@ -184,7 +184,7 @@ def conflict_or_answer(
     If an answer turns up after all (the proof held to the solver's tolerance only), return the person's result instead.
     Ctrl-C raises KeyboardInterrupt.
     """
-    limited = prepared.within(seconds)
+    limited = prepared.with_time_limit(seconds)
     state = init(limited, row, keep_on_interrupt=False, within=None, began=None, why_s=seconds)
     state, conflict = conflict_in(state)
     if conflict is not None:
@@ -211,7 +211,7 @@ def init(
     space.require_moderate(factual)
     reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
     question = Question(
-        prepared=prepared.about(factual, reach),
+        prepared=prepared.for_person(factual, reach),
         person=Person(factual, space.frame([factual]), reach, space),
         deadline=min(stopwatch.began + prepared.settings.time_limit_s, deadline_now()),
         within=within,

@@ -86,7 +86,7 @@ def solve_and_check(state: State) -> State:
     if solved.point is None:
         return fall_back(state, _without_point(state, solved.outcome))
     check = question.check(solved.point)
-    model_decides = question.prepared.is_own or question.prepared.predictor.is_trees
+    model_decides = question.prepared.asks_model or question.prepared.predictor.is_trees
     if model_decides and not check.valid:
         return _after_refusal(state, solved.point, check)
     repeats = not state.differs(solved.point)
@@ -168,7 +168,7 @@ def _user_starts(state: State) -> tuple[Start, ...]:
 
 def _sample(state: State) -> NDArray[np.float64] | None:
     """Return the rows of the data that the model puts in the target, or a random sample of them if they are many."""
-    rows = state.question.prepared.favoured
+    rows = state.question.prepared.target_rows
     if rows is None or len(rows) <= _MOST_SAMPLE_ROWS:
         return rows
     rng = np.random.default_rng(state.question.settings.random_state)
@@ -178,7 +178,7 @@ def _sample(state: State) -> NDArray[np.float64] | None:
 def _slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return by how much points (n, d) exceed the margin of the next program, (n,); without a margin, their slack."""
     prepared = state.question.prepared
-    if state.margin is None or (prepared.is_own and state.margin == 0.0):
+    if state.margin is None or (prepared.asks_model and state.margin == 0.0):
         # No margin: the library's own decision counts, ties included.
         return prepared.slacks(points)
     least = state.margin * (1.0 + START_MARGIN_ROUNDING) + prepared.steps
@@ -301,7 +301,7 @@ def _request(
     question = state.question
     settings = question.settings
     prepared = question.prepared
-    if prepared.is_own and not prepared.predictor.is_trees and state.margin == 0.0:
+    if prepared.asks_model and not prepared.predictor.is_trees and state.margin == 0.0:
         # A tie may be lost to rounding; points that the model refuses are excluded one by one.
         below = rounding_in(prepared.predictor, question.factual, question.person.reach)
     request = SolveRequest(
@@ -363,7 +363,7 @@ def _after_refusal(state: State, point: dict[str, float], check: Check) -> State
     if not (predictor.is_trees or predictor.is_linear or state.exact or state.refused):
         return replace(state, exact=True, coarse=point)
     state = _exclude_refused(state, point)
-    if state.margin is None or state.question.prepared.is_own:
+    if state.margin is None or state.question.prepared.asks_model:
         return state
     state = _note_failure(state, check)
     if state.margin == 0.0:

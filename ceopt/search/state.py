@@ -148,7 +148,7 @@ class Question:
     @property
     def has_default_margin(self) -> bool:
         """Whether the decision is asked for with a margin that the user has not named."""
-        return self.settings.margin is None and not self.prepared.is_own
+        return self.settings.margin is None and not self.prepared.asks_model
 
     @property
     def share_of_steps(self) -> float:

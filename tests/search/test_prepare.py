@@ -28,7 +28,7 @@ def trees() -> TreeEnsemble:
 @pytest.mark.parametrize(("margin", "cost"), [(None, 5.0), (0.0, 5.0), (0.3, 5.0), (0.5, 10.0)])
 def test_trees_decide_for_themselves_unless_a_margin_is_asked_for(margin: float | None, cost: float) -> None:
     prepared = prepare(trees(), SPACE, Settings(target="good", margin=margin))
-    assert prepared.is_own == (margin is None)
+    assert prepared.asks_model == (margin is None)
     assert prepared.margin == margin
 
     result = ceopt.explain(
