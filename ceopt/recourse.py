@@ -43,7 +43,7 @@ from ceopt.result.cohort import Cohort
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.black_box_question import asked_once
 from ceopt.search.prepare import fingerprints_of, prepare
-from ceopt.search.search import search, unread
+from ceopt.search.search import result_without_model, search
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
@@ -223,7 +223,7 @@ def explain(
                 prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
             found = search(prepared, row, began=began)
     except OutOfTimeError as error:
-        return unread(settings, space, row, stage=error.stage, began=began)
+        return result_without_model(settings, space, row, stage=error.stage, began=began)
     except MemoryError:
         return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options(), space)
     if found.beyond:

@@ -19,7 +19,7 @@ from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import answers_of, with_printed
 from ceopt.search.prepare import Prepared, fingerprints_of, prepare
-from ceopt.search.search import in_fewer_decimals, init, rounded_gap, search, unread
+from ceopt.search.search import in_fewer_decimals, init, result_without_model, rounded_gap, search
 from ceopt.search.solve_check_repair import used_up
 from ceopt.search.solve_program import Point
 from ceopt.search.state import without_unseen
@@ -163,7 +163,7 @@ def exhaustive(
             prepared = replace(prepare(model, space, settings), fingerprints=fingerprints_of(model, None))
             return _answered(_Question(prepared, row, float(epsilon), limit, began), model, settings)
     except OutOfTimeError as error:  # in reading
-        return unread(settings, space, row, stage=error.stage, began=began)
+        return result_without_model(settings, space, row, stage=error.stage, began=began)
 
 
 def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSet:

@@ -112,7 +112,9 @@ def _solved(state: State, whole: State) -> State:
     most = answer.cost * (1.0 + EQUAL_COSTS)
     for _ in range(MOST_REPAIRS):
         left = question.deadline - time.perf_counter()
-        state, solved = attempt(state, left, most=most, also=[(point, SomeStay(together=state.diversity.together))])
+        state, solved = attempt(
+            state, left, cost_limit=most, also=[(point, SomeStay(together=state.diversity.together))]
+        )
         if solved.point is None or question.cost(solved.point) > most:
             return state
         check = question.check(solved.point)
@@ -375,7 +377,7 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
     if below and is_on_lattice(question.prepared.predictor, question.person.reach, steps=math.inf):
         repairs = MOST_REPAIRS
     while True:
-        state, solved = attempt(state, question.deadline - time.perf_counter(), most=most, below=below)
+        state, solved = attempt(state, question.deadline - time.perf_counter(), cost_limit=most, below=below)
         accepted = _accepted_tie(state, solved, most)
         if accepted is not None or repairs == 0 or not _is_cheaper(state, solved, most):
             return state, solved, accepted

@@ -264,7 +264,7 @@ def _program(
     person = programs.person
     program = recourse_program(
         prepared.predictor,
-        person.row,
+        person.factual_frame,
         target=prepared.settings.target,
         cost=Nothing(),
         rules=keep,

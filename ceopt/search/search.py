@@ -89,19 +89,19 @@ if TYPE_CHECKING:
 
 
 def next_incumbent(state: State) -> State:
-    """Return the state with the cheapest point of ``state.met`` that passes the check as its next answer."""
+    """Return the state with the cheapest point of ``state.incumbents`` that passes the check as its next answer."""
     question = state.question
     first = state.first
     assert first is not None  # noqa: S101 - made with the first answer
-    while state.met and not question.is_late:
-        point, *left = state.met
-        state = replace(state, met=tuple(left))
+    while state.incumbents and not question.is_late:
+        point, *left = state.incumbents
+        state = replace(state, incumbents=tuple(left))
         check = question.check(point)
         repeats = any(are_same(point, earlier) for _, earlier in state.answers)
         if check.valid and not check.broken and not repeats:
             return accept_checked(state, point, check.prediction, first.bound, "")
     reason = said("No other point was met.", "none_met")
-    if state.met:
+    if state.incumbents:
         reason = said("The time limit is used up.", "time_ended")
     return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
 
@@ -268,7 +268,7 @@ def _margin(state: State) -> State:
 def _limit(state: State) -> State:
     """Drop the latest answer if it costs more than ``within`` allows."""
     finding = state.last
-    most = state.most()
+    most = state.cost_limit()
     assert finding is not None  # noqa: S101 - the phase before ends with one
     state = replace(state, phase=Phase.FEWER)
     if most is None or finding.answer is None:
@@ -377,7 +377,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     return SolutionSet(
         status=first.status,
         counterfactuals=tuple(marked),
-        factual=question.person.row,
+        factual=question.person.factual_frame,
         bound=bound,
         gap=gap,
         margin=state.margin or 0.0,
@@ -655,7 +655,7 @@ def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
     return replace(answer, values=answer.frame, **changes)  # type: ignore[arg-type]  # a frame keeps the dtypes
 
 
-def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
+def result_without_model(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
     """Return the result for a person if the time limit ended the reading of the model."""
     factual = space.frame([space.row(row)])
     options = settings.unchecked_options()

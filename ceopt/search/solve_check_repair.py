@@ -194,7 +194,7 @@ def budget_for_next(state: State) -> float | None:
     """
     settings = state.question.settings
     if settings.diversity is None:
-        return cost_within_which(state.starts, settings.n)
+        return nth_start_cost(state.starts, settings.n)
     if state.answers and settings.formulation == "leaf" and settings.diversity.needs_all_cells:
         return None
     for cost, point in state.starts:
@@ -203,7 +203,7 @@ def budget_for_next(state: State) -> float | None:
     return None
 
 
-def cost_within_which(starts: Sequence[Start], n: int) -> float | None:
+def nth_start_cost(starts: Sequence[Start], n: int) -> float | None:
     """Return an upper bound on the n-th best cost: that of the n-th start, or of the last; None without starts.
 
     With the cheapest start as budget a solver would meet hardly any other points, of which n - 1 are wanted; without a
@@ -243,7 +243,7 @@ def attempt(
     state: State,
     seconds: float,
     *,
-    most: float | None = None,
+    cost_limit: float | None = None,
     below: float = 0.0,
     also: Sequence[tuple[Point, AbstractDiversity]] = (),
 ) -> tuple[State, SolvedProgram]:
@@ -255,7 +255,7 @@ def attempt(
         Gives the points to exclude and the starting points.
     seconds
         For building and solving.
-    most
+    cost_limit
         Upper limit on the cost, as a row of the program.
     below
         By how much the row of the decision is relaxed if there is no margin.
@@ -268,7 +268,7 @@ def attempt(
         Ctrl-C stopped the solver, and the caller keeps nothing.
     """
     question = state.question
-    request = _request(state, most, below, also)
+    request = _request(state, cost_limit, below, also)
     began = time.perf_counter()
     try:
         solved = question.programs.run(request, seconds)
@@ -279,15 +279,15 @@ def attempt(
     interrupted = solved.outcome.status is Stop.INTERRUPTED
     if interrupted and not question.keep_on_interrupt:
         raise KeyboardInterrupt
-    met: tuple[dict[str, float], ...] = ()
-    if request.met:
-        points = [*solved.met, *(point for _, point in state.found)]
-        met = tuple(sorted(points, key=question.cost))
+    incumbents: tuple[dict[str, float], ...] = ()
+    if request.n_incumbents:
+        points = [*solved.incumbents, *(point for _, point in state.found)]
+        incumbents = tuple(sorted(points, key=question.cost))
     state = replace(
         state,
         solver=solved.solver,
         size=state.size or solved.size,
-        met=met,
+        incumbents=incumbents,
         interrupted=interrupted,
         doubted=state.doubted or solved.outcome.doubted,
     )
@@ -295,7 +295,7 @@ def attempt(
 
 
 def _request(
-    state: State, most: float | None, below: float, also: Sequence[tuple[Point, AbstractDiversity]]
+    state: State, cost_limit: float | None, below: float, also: Sequence[tuple[Point, AbstractDiversity]]
 ) -> SolveRequest:
     """Return the request for the next program; the parameters are those of :func:`attempt`."""
     question = state.question
@@ -312,12 +312,12 @@ def _request(
         exact=state.exact,
     )
     if settings.diversity is None:
-        request = replace(request, met=settings.n - 1)
-    if most is not None:
-        return replace(request, budget=most, closed=True)
-    limit = state.most()
+        request = replace(request, n_incumbents=settings.n - 1)
+    if cost_limit is not None:
+        return replace(request, budget=cost_limit, is_hard_limit=True)
+    limit = state.cost_limit()
     if limit is not None:
-        return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), closed=True)
+        return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), is_hard_limit=True)
     if not state.barred:  # no budget with barred points: it may be the cost of one of them
         return replace(request, starts=state.starts, budget=budget_for_next(state))
     return request

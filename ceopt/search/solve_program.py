@@ -55,7 +55,7 @@ class Person:
     """Who is asked about: coordinates, the raw row, what each column may become, and the space that says so."""
 
     factual: dict[str, float]
-    row: Any
+    factual_frame: Any
     reach: Reach
     space: FeatureSpace
 
@@ -79,11 +79,11 @@ class SolveRequest:
         Points in hand; the first that is not barred is the solver's start.
     budget
         A cost that the answer need not exceed, or None.
-    closed
+    is_hard_limit
         Whether nothing beyond the budget is wanted.
     exact
         Ask the solver for integers as whole as it can make them.
-    met
+    n_incumbents
         How many points that the solver meets on its way are wanted beside the best; 0 for none.
     target
         The decision that is wanted, where it is not the one of the settings.
@@ -97,14 +97,14 @@ class SolveRequest:
     refused: Sequence[Point] = ()
     starts: Sequence[Start] = ()
     budget: float | None = None
-    closed: bool = False
+    is_hard_limit: bool = False
     exact: bool = False
-    met: int = 0
+    n_incumbents: int = 0
     target: Target | None = None
     unit: float = 1.0
 
-    def within(self, start: Start) -> SolveRequest:
-        """Return the same, beginning at a point and costing no more than it does."""
+    def with_budget_of(self, start: Start) -> SolveRequest:
+        """Return a copy that begins at a start and whose budget is its cost."""
         return replace(self, budget=start[0], starts=[start, *self.starts])
 
 
@@ -124,7 +124,7 @@ class SolvedProgram:
     build_s: float
     lower_s: float
     solve_s: float
-    met: tuple[dict[str, float], ...] = ()
+    incumbents: tuple[dict[str, float], ...] = ()
     is_curved: bool = False
     cluster: Any = None
     size: Mapping[str, int] = field(default_factory=dict)
@@ -216,15 +216,15 @@ class ProgramSolver:
             relative_gap=settings.relative_gap / 2,
             exact=request.exact,
             start=lambda program, compiled: self._start(program, compiled, request),
-            pool=request.met + 1,
+            pool=request.n_incumbents + 1,
         )
         began = time.perf_counter()
         program = solved.program
         compiled = solved.compiled
         outcome = solved.outcome
-        met: tuple[dict[str, float], ...] = ()
-        if request.met:
-            met = _met_decoded(program, compiled, outcome, request.met)
+        incumbents: tuple[dict[str, float], ...] = ()
+        if request.n_incumbents:
+            incumbents = _decoded_incumbents(program, compiled, outcome, request.n_incumbents)
         if cost is not settings.cost:
             outcome = replace(
                 outcome,
@@ -245,7 +245,7 @@ class ProgramSolver:
             build_s=build_s,
             lower_s=lower_s,
             solve_s=solve_s + time.perf_counter() - began,
-            met=met,
+            incumbents=incumbents,
             is_curved=compiled.Q is not None or bool(compiled.cones),
             cluster=cluster,
             size=size_of(compiled),
@@ -311,7 +311,7 @@ class ProgramSolver:
             reach = cutoff.narrowed(reach)
         program = recourse_program(
             prepared.predictor,
-            person.row,
+            person.factual_frame,
             target=request.target or settings.target,
             cost=cost,
             rules=settings.rules,
@@ -357,7 +357,7 @@ def _values(program: RecourseProgram, compiled: CompiledModel) -> StartValues:
     return values
 
 
-def _met_decoded(
+def _decoded_incumbents(
     program: RecourseProgram, compiled: CompiledModel, outcome: Outcome, n: int
 ) -> tuple[dict[str, float], ...]:
     """Return the best points that the solver met, no two with the same decisions, in coordinates."""
@@ -411,7 +411,7 @@ def within_cost_of_one_label(
         start = _start_of_one_label(settings, person, solve, request, seconds)
         if start is None or (request.budget is not None and request.budget <= start[0]):
             raise
-        return solve(request.within(start), max(seconds - (time.perf_counter() - began), _LEAST_S))
+        return solve(request.with_budget_of(start), max(seconds - (time.perf_counter() - began), _LEAST_S))
 
 
 def in_smaller_reach(
@@ -420,7 +420,7 @@ def in_smaller_reach(
     """Solve, and again within the cost of the point found where that shrinks the reach and so changes the units."""
     deadline = time.perf_counter() + seconds
     solved = solve(request, seconds)
-    if request.met:
+    if request.n_incumbents:
         return solved
     for _ in range(MOST_RUNS - 1):
         left = deadline - time.perf_counter()
@@ -433,7 +433,7 @@ def in_smaller_reach(
         reach = _reach_within(settings, person, cost)
         if not is_smaller(reach, _reach_within(settings, person, request.budget), person.space, is_open=is_open):
             return solved
-        request = request.within((cost, solved.point))
+        request = request.with_budget_of((cost, solved.point))
         nearer = solve(request, left)
         if nearer.point is None:
             return nearer.after(solved)
@@ -455,10 +455,10 @@ def beyond_the_budget(
     """
     began = time.perf_counter()
     solved = solve(request, seconds)
-    if request.budget is None or (request.closed and solved.outcome.status is Stop.INFEASIBLE):
+    if request.budget is None or (request.is_hard_limit and solved.outcome.status is Stop.INFEASIBLE):
         return solved
     limit = settings.cost.to_objective(request.budget)
-    if request.closed or not _needs_more(settings, person, request.budget, solved):
+    if request.is_hard_limit or not _needs_more(settings, person, request.budget, solved):
         # Where the place of the answer may be beyond the budget, no more than the budget is proved.
         bound = solved.outcome.bound
         if bound is None or bound <= limit or solved.outcome.status is Stop.OPTIMAL:

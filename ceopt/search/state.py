@@ -304,9 +304,9 @@ class State:
     coarse
         A point of a solver that was not asked to be exact, and that the model refused; None once it is left out.
     starts, found
-        Points known before the program is solved, cheapest first: for the next program, and all that ever were.
-    met
-        Points that the solver met on its way, for answers that are such.
+        Points known before the program is solved, cheapest first: for the next program, and those of the first search.
+    incumbents
+        Without a diversity: points that the solver and the search for a start came across, cheapest first.
     solver
         Name and version of the one that ran last.
     size
@@ -337,7 +337,7 @@ class State:
     coarse: dict[str, float] | None = None
     starts: tuple[Start, ...] = ()
     found: tuple[Start, ...] = ()
-    met: tuple[dict[str, float], ...] = ()
+    incumbents: tuple[dict[str, float], ...] = ()
     doubted: bool = False
     interrupted: bool = False
     stage: str = ""
@@ -366,7 +366,7 @@ class State:
         asked = self.question.prepared.margin
         return self.margin == asked or (self.margin is None and asked == 0.0)  # trees then decide ties themselves
 
-    def most(self) -> float | None:
+    def cost_limit(self) -> float | None:
         """Return what a further answer may cost, where that was asked for."""
         if self.question.within is None or not self.answers:
             return None

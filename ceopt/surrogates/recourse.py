@@ -24,7 +24,7 @@ from ceopt.oracle.model import broken_rules
 from ceopt.result.shown import SurrogateReport
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
-from ceopt.search.search import in_fewer_decimals, init, rounded_gap, unread
+from ceopt.search.search import in_fewer_decimals, init, result_without_model, rounded_gap
 from ceopt.settings import Settings
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
@@ -198,7 +198,7 @@ class LocalSurrogateRecourse:
             with until(began + settings.limit_s()):
                 return self._explained(model_or_predict, row, space, settings, target=target, data=data, began=began)
         except OutOfTimeError as error:
-            late = unread(replace(settings, target=target), space, row, stage=error.stage, began=began)
+            late = result_without_model(replace(settings, target=target), space, row, stage=error.stage, began=began)
             return replace(late, options={**late.options, **_options_of(self, target)})
 
     def _explained(

@@ -277,7 +277,7 @@ def test_what_the_solver_takes_for_far_enough_is_asked_for_again(monkeypatch: An
 
     def sloppy(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
-        if ask.closed:  # what the margin left out: nothing
+        if ask.is_hard_limit:  # what the margin left out: nothing
             return attempt
         seen.append((ask.exact, *(how.extra for _, how in ask.barred)))
         short = 1.5e-5 if ask.barred else 0.0

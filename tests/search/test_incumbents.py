@@ -12,7 +12,7 @@ import ceopt
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.oracle.model import ModelOracle
 from ceopt.search.search import are_same
-from ceopt.search.solve_check_repair import cost_within_which
+from ceopt.search.solve_check_repair import nth_start_cost
 from ceopt.search.solve_program import ProgramSolver
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers import registry
@@ -110,7 +110,7 @@ def test_the_program_has_room_for_n(forest, monkeypatch):
     costs = [cost for cost, _ in asked[0].starts]
     assert len(costs) > 3
     assert [ask.budget for ask in asked] == [costs[0], costs[2]]
-    assert [ask.met for ask in asked] == [0, 2]
+    assert [ask.n_incumbents for ask in asked] == [0, 2]
 
 
 def test_nothing_to_find_is_complete():
@@ -121,7 +121,7 @@ def test_nothing_to_find_is_complete():
 
 
 def test_columns_without_bounds_have_the_bounds_of_the_starts():
-    """The cost_within_which for n points is a cutoff, too."""
+    """The nth_start_cost for n points is a cutoff, too."""
     left = {"feature": 1, "threshold": 1.0, "left": {"value": 0.0}, "right": {"value": 1.0}}
     tree = {"feature": 0, "threshold": 3.0, "left": left, "right": {"value": 1.0}}
     space = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", mad=1.0) for name in "ab"])
@@ -135,8 +135,8 @@ def test_columns_without_bounds_have_the_bounds_of_the_starts():
 
 def test_room_and_sameness():
     starts = [(1.0, {}), (2.0, {}), (5.0, {})]
-    assert [cost_within_which(starts, n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 5.0, 5.0]
-    assert cost_within_which([], 3) is None
+    assert [nth_start_cost(starts, n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 5.0, 5.0]
+    assert nth_start_cost([], 3) is None
     assert are_same({"a": 1.0, "b": 0.0}, {"a": 1.0 + 1e-8, "b": 1e-13})
     assert not are_same({"a": 1.0, "b": 0.0}, {"a": 1.0, "b": 1e-3})
 

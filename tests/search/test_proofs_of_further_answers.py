@@ -264,7 +264,7 @@ def test_an_answer_that_costs_just_as_much_as_it_may_is_kept(monkeypatch: pytest
     # a = 2; b = 3; a = 2 and b = 1, or c = 1; one of each. b and c alone cost 4 together, and c alone 6.
     assert [answer.cost for answer in result] == [2.0, 3.0, 3.0, 3.0, 3.0]
     assert (result.status, result.complete) == ("optimal", True)
-    further = [(request.closed, request.budget) for request in asked if len(request.barred)]
+    further = [(request.is_hard_limit, request.budget) for request in asked if len(request.barred)]
     assert further == [(True, pytest.approx(3.0, rel=1e-4))] * len(further)
     assert len(further) >= 5
 

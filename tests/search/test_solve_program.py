@@ -84,7 +84,7 @@ def test_what_does_not_keep_the_budget_is_looked_for_in_the_whole_reach(first: S
 
 def test_a_closed_budget_is_kept() -> None:
     settings, person = asked()
-    request = SolveRequest(None, budget=3.0, closed=True)
+    request = SolveRequest(None, budget=3.0, is_hard_limit=True)
     solve = Written(solved(None, Stop.INFEASIBLE))
     assert beyond_the_budget(settings, person, solve, request, 9.0).outcome.status is Stop.INFEASIBLE
 
