@@ -158,15 +158,13 @@ class TreeOracle:
         if isinstance(model, AbstractRepresentation):
             forest_of(model)
             return
-        while True:
+        while hasattr(self._forest, "best_estimator_") or hasattr(self._forest, "steps"):
             if hasattr(self._forest, "best_estimator_"):
                 self._forest = self._forest.best_estimator_
-            elif hasattr(self._forest, "steps"):
+            else:
                 if len(self._forest.steps) > 1:
                     self._steps.append(self._forest[:-1])
                 self._forest = self._forest.steps[-1][1]
-            else:
-                break
         name = type(self._forest).__name__
         is_sklearn = type(self._forest).__module__.partition(".")[0] == "sklearn"
         if not is_sklearn or name not in {*_TREE_CLASSES, *_FOREST_CLASSES}:
@@ -287,10 +285,9 @@ class ModelOracle:
         UnknownNameError
             The label is not one of its classes.
         """
+        has_probabilities = hasattr(self.model, "predict_proba")
         if self._encoding is not None:
             has_probabilities = bool(self.model.probability)
-        else:
-            has_probabilities = hasattr(self.model, "predict_proba")
         if not has_probabilities:
             but = f"{type(self.model).__name__} has none"
             then = "Ask for the label instead."

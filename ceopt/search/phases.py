@@ -110,11 +110,9 @@ def _solved(state: State, whole: State) -> State:
     answer, point = whole.answers[-1]
     assert whole.last is not None  # noqa: S101 - it has an answer
     most = answer.cost * (1.0 + EQUAL_COSTS)
+    excluded = [(point, SomeStay(together=state.diversity.together))]
     for _ in range(MOST_REPAIRS):
-        left = question.deadline - time.perf_counter()
-        state, solved = attempt(
-            state, left, cost_limit=most, also=[(point, SomeStay(together=state.diversity.together))]
-        )
+        state, solved = attempt(state, question.deadline - time.perf_counter(), cost_limit=most, also=excluded)
         if solved.point is None or question.cost(solved.point) > most:
             return state
         check = question.check(solved.point)

@@ -212,15 +212,12 @@ class Prepared:
         if predictor.is_trees or isinstance(settings.target, DisagreementOf):
             return self
         near = target_margin(None, predictor, settings.target, factual, reach)
-        steps = own_steps(predictor, factual, reach)
+        fitted = replace(self, least_margin=near, steps=own_steps(predictor, factual, reach))
         if settings.margin is not None:
-            return replace(self, least_margin=near, steps=steps)
+            return fitted
         if not is_on_lattice(predictor, reach):
-            return replace(self, margin=near, least_margin=near, asks_model=False, is_reproducible=True, steps=steps)
-        is_reproducible = has_fixed_order(predictor)
-        return replace(
-            self, margin=0.0, least_margin=near, asks_model=True, is_reproducible=is_reproducible, steps=steps
-        )
+            return replace(fitted, margin=near, asks_model=False, is_reproducible=True)
+        return replace(fitted, margin=0.0, asks_model=True, is_reproducible=has_fixed_order(predictor))
 
 
 @final

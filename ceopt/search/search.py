@@ -408,8 +408,7 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
     if answers and answers[0][0] is not state.answers[0][0]:
         best = answers[0][0]
         text = "A further answer costs less than was proved of an earlier one: nothing is proved."
-        reason = said(text, "cheaper_than_proved")
-        finding = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
+        finding = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=said(text, "cheaper_than_proved"))
     more = ""
     if len(answers) < len(state.answers):
         more = said("What does not differ from a cheaper answer is left out.", "not_distinct_left_out")

@@ -121,10 +121,9 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     person = question.person
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
-    state = replace(state, starts=user_starts, found=state.found or user_starts)
-    if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
-        return state
-    with question.stopwatch.counting("start"):
+        state = replace(state, starts=user_starts, found=state.found or user_starts)
+        if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
+            return state
         began = time.perf_counter()
         search = StartSearch(predictor, lambda points: _slack_in_program(state, points), settings.cost, settings.rules)
         try:
@@ -151,8 +150,7 @@ def _user_starts(state: State) -> tuple[Start, ...]:
         return ()
     space = question.space
     points = put_in_reach(prepared.starts, space, question.factual, question.person.reach, question.settings.rules)
-    points = points[_slack_in_program(state, points) >= 0.0]
-    named = points_of(space, points)
+    named = points_of(space, points[_slack_in_program(state, points) >= 0.0])
     if not named:
         return ()
     _, is_met = prepared.judge(named)
@@ -487,12 +485,10 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
         return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
     if state.doubted:
         text = f"{state.solver} calls the program infeasible, and is not believed any more."
-        reason = said(text, "not_believed", solver=state.solver)
-        return Finding(Status.INFEASIBLE, reason=reason)
+        return Finding(Status.INFEASIBLE, reason=said(text, "not_believed", solver=state.solver))
     if not state.has_least_margin:  # a raised margin excludes points that were not searched
         text = "Nothing more is in reach at the margin that the user's model made necessary."
-        reason = said(text, "nothing_at_margin")
-        return Finding(Status.INFEASIBLE, reason=reason)
+        return Finding(Status.INFEASIBLE, reason=said(text, "nothing_at_margin"))
     return none_in_reach()
 
 
@@ -504,15 +500,14 @@ def none_in_reach() -> Finding:
 
 def out_of_time(state: State) -> Finding:
     """Return the finding if the time limit or Ctrl-C ended the search for the next answer."""
-    reason: str = used_up(state.question.settings.time_limit_s, state.stage)
+    reason = used_up(state.question.settings.time_limit_s, state.stage)
     if state.interrupted:
         reason = said("The search was interrupted.", "interrupted")
     tries = state.tries
     if tries.failures:
         failure = tries.failures[-1]
         failed = said(f"The solver's point failed: {failure}.", "point_failed", failure=failure)
-        reason = together(reason, failed)
-        return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
+        return Finding(Status.REJECTED, bound=tries.bound, reason=together(reason, failed))
     return Finding(Status.TIME_LIMIT, bound=tries.bound, reason=reason)
 
 

@@ -94,8 +94,7 @@ def fitted_names(model: Any, columns: Sequence[Any]) -> list[str] | None:
     names = [str(name) for name in model.feature_names_in_]
     if names == [f"Column_{place}" for place in range(len(names))] and set(names).isdisjoint(columns):
         return None
-    written = {str(name).replace(" ", "_"): name for name in columns}
-    written.update(zip(columns, columns, strict=True))
+    written = {str(name).replace(" ", "_"): name for name in columns} | dict(zip(columns, columns, strict=True))
     return [written.get(name, name) for name in names]
 
 

@@ -1,4 +1,7 @@
-"""The supported models, as the readers name them: for docs/reference/models.md and for ``ceopt models``."""
+"""The table of supported models, as the readers name them: for docs/reference/models.md and for ``ceopt models``.
+
+To add a reader see ``read/__init__.py``.
+"""
 
 from __future__ import annotations
 
