@@ -387,9 +387,9 @@ def broken_moves(
 ) -> tuple[str, ...]:
     """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
     broken: list[str] = []
-    starts = factual or {}
+    values = factual or {}
     for feature in space:
-        for fault in _faults(feature, starts.get(feature.name), point[feature.name], seen_steps=seen_steps):
+        for fault in _faults(feature, values.get(feature.name), point[feature.name], seen_steps=seen_steps):
             broken.append(f"{feature.name}: {fault}")
     return tuple(broken)
 
@@ -410,7 +410,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
     return tuple(unchecked)
 
 
-def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
+def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -420,26 +420,26 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
-    if feature.is_code(value) or (start is not None and feature.is_code(start)):
-        yield from _faults_of_codes(feature, start, value)
+    if feature.is_code(value) or (factual is not None and feature.is_code(factual)):
+        yield from _faults_of_codes(feature, factual, value)
         return
     least, greatest = feature.widest
     if value < least:
         yield f"must be at least {digits(least)}, but is {value!r}"
     if value > greatest:
         yield f"must be at most {digits(greatest)}, but is {value!r}"
-    if start is None or value == start:
+    if factual is None or value == factual:
         return
-    before = _as_written(feature, start)
+    before = _as_written(feature, factual)
     after = _as_written(feature, value)
     if not feature.mutable:
         yield f"must stay {before!r}, but is {after!r}"
-    elif feature.direction == "increasing" and value < start:
+    elif feature.direction == "increasing" and value < factual:
         yield f"may only increase, but falls from {before!r} to {after!r}"
-    elif feature.direction == "decreasing" and value > start:
+    elif feature.direction == "decreasing" and value > factual:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
     is_rule = seen_steps or not feature.step_inferred
-    if is_rule and feature.step is not None and is_off_steps(feature.step, start, value):
+    if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
         yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
 
 
@@ -450,23 +450,23 @@ def _as_written(feature: Feature, coordinate: float) -> Any:
     return coordinate
 
 
-def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:
+def _faults_of_codes(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
     """Yield faults of moves from or to a code: both are forbidden."""
-    if start is None or value == start:
+    if factual is None or value == factual:
         return
     after = feature.from_coordinate(value)
-    if feature.is_code(start):
-        yield f"must stay {feature.from_coordinate(start)!r}, which is a code, but is {after!r}"
+    if feature.is_code(factual):
+        yield f"must stay {feature.from_coordinate(factual)!r}, which is a code, but is {after!r}"
     else:
         yield f"must not become {after!r}, which is a code"
 
 
-def is_off_steps(step: float, start: float, value: float) -> bool:
-    """Tell whether the move from ``start`` to ``value`` is not a whole number of steps, up to rounding."""
-    nearest = start + float(np.round((value - start) / step)) * step
+def is_off_steps(step: float, factual: float, value: float) -> bool:
+    """Tell whether the move from ``factual`` to ``value`` is not a whole number of steps, up to rounding."""
+    nearest = factual + float(np.round((value - factual) / step)) * step
     # 0.1 + 2 * 0.1 is 0.30000000000000004 in floats; the value 0.3 counts as on the grid, too.
     off = min(abs(value - nearest), abs(value - round(nearest, _MOST_DECIMALS)))
-    return off > STEP_ROUNDINGS * max(abs(value), abs(start))
+    return off > STEP_ROUNDINGS * max(abs(value), abs(factual))
 
 
 # ==== Predictions for tables of any origin, for metrics ===============================================================
