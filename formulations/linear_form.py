@@ -15,7 +15,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.solvers.deadline import checkpoint
 
-__all__ = ["LinearForm", "Rows", "total"]
+__all__ = ["LinearForm", "Rows", "sum_form", "total"]
 
 #: Rows of one kind between two looks at the clock: a row takes some twenty microseconds.
 _ROWS = 32
@@ -66,6 +66,11 @@ class LinearForm:
     def value(self) -> float:
         """Evaluate at the variables' current values."""
         return float(self.constant + sum(c * v.value for c, v in self.terms))
+
+
+def sum_form(variables: Iterable[Any]) -> LinearForm:
+    """Return the sum of some variables."""
+    return LinearForm(0.0, tuple((1.0, variable) for variable in variables))
 
 
 def total(forms: Iterable[LinearForm]) -> LinearForm:

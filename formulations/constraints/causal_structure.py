@@ -20,7 +20,7 @@ from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding, trace_within
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.reachable import decimal_grid
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, require_space
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, point_row, require_space
 from ceopt.solvers.checks import COEFFICIENT, Floats, ListOf, MappingOf, Refusal, Text, check_fields
 from ceopt.solvers.errors import (
     CeoptError,
@@ -420,7 +420,7 @@ class Structure:
 
     def row(self, point: Mapping[str, float]) -> Floats:
         """Return a point as a row (1, d)."""
-        return np.array([[point[name] for name in self.space.names]])
+        return point_row(self.space, point)
 
     def place(self, column: str) -> int:
         """Return the position of a column."""

@@ -18,7 +18,7 @@ from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
 from ceopt.formulations.costs.base import scale_of
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
 from ceopt.solvers.checks import Floats, plain
@@ -434,14 +434,14 @@ class HullRows:
         labels = self.points.labels
         cluster = self.points.cluster[places]
         if labels == (None,):
-            rows.add("all", LinearForm(0.0, tuple((1.0, v) for v in weights)), lower=1.0, upper=1.0)
+            rows.add("all", sum_form(weights), lower=1.0, upper=1.0)
             return
         self.block.in_cluster = pyo.Var(list(labels), domain=pyo.Binary)
         for k, label in enumerate(labels):
-            own = tuple((1.0, weights[i]) for i in np.flatnonzero(cluster == k))
-            rows.add(label, LinearForm(0.0, (*own, (-1.0, self.block.in_cluster[label]))), lower=0.0, upper=0.0)
-        one = LinearForm(0.0, tuple((1.0, v) for v in self.block.in_cluster.values()))
-        Rows(self.block, "one_cluster").add("all", one, lower=1.0, upper=1.0)
+            own = sum_form(weights[i] for i in np.flatnonzero(cluster == k))
+            chosen = LinearForm(0.0, ((-1.0, self.block.in_cluster[label]),))
+            rows.add(label, own + chosen, lower=0.0, upper=0.0)
+        Rows(self.block, "one_cluster").add("all", sum_form(self.block.in_cluster.values()), lower=1.0, upper=1.0)
 
     def _write_point(self, key: Any, form: LinearForm, values: NDArray[np.float64], weights: list[Any]) -> None:
         """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
@@ -512,10 +512,7 @@ class HullRows:
         """Limit the norm of the slack, and charge for it."""
         lengths = {}
         for key, *parts in slacks:
-            terms: list[tuple[float, Any]] = []
-            for part in parts:
-                terms += [(1.0, variable) for _, variable in part.terms]
-            lengths[key] = LinearForm(0.0, tuple(terms))
+            lengths[key] = sum_form(variable for part in parts for _, variable in part.terms)
         if self.limit is not None and slacks:
             if self._is_number:
                 most = LinearForm(self.limit)

@@ -23,6 +23,7 @@ from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.ties import margin_near, row_scale
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.validity_parts import least_of_score
+from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.formulations.tolerances import NO_ROBUST_ENTRY, ROBUST_BOUND_ROUNDING
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -40,7 +41,6 @@ from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
 
 
@@ -98,7 +98,7 @@ class RobustRows:
         mean = self.moments.mean
         factor = self.moments.factor
         score = Predictor(Affine(mean[:-1], mean[-1]), self.predictor.encoding, None, self.predictor.space)
-        point = np.array([[self.x.point[name] for name in self.x.space.names]])
+        point = point_row(self.x.space, self.x.point)
         margin = margin_near(score, float(score.score(point)[0]), point)
         unit = row_scale(score, margin)
         read = np.ones(len(mean) - 1, dtype=bool)

@@ -18,13 +18,13 @@ from ceopt.formulations.columns import Price
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, Sum
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.solvers.checks import Choice, Floats, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.space import FeatureSpace
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
@@ -501,5 +501,5 @@ class RuleCharges(AbstractCost):
         return charged
 
     def _charged_point(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
-        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
+        row = self._charged(space, factual, point_row(space, point))[0]
         return dict(zip(space.names, row.tolist(), strict=True))

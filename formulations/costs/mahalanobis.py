@@ -15,7 +15,7 @@ from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.base import AbstractCost, price_table
 from ceopt.formulations.costs.norms import AbstractNorm, Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, point_row
 from ceopt.formulations.tolerances import COLLINEAR, GIVEN_SYMMETRIC, NEGATIVE_EIGENVALUE, UNSHORTENED_MOVE
 from ceopt.solvers.checks import Flag, Floats, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -298,7 +298,7 @@ class AbstractMahalanobis(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""
-        row = np.array([[point[name] for name in space.names]])
+        row = point_row(space, point)
         return self.from_objective(float(self.objectives(space, factual, row)[0]))
 
     def __repr__(self) -> str:

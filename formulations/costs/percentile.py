@@ -19,6 +19,7 @@ from ceopt.formulations.space.space import (
     FeatureSpace,
     column_coordinates,
     complete_rows,
+    point_row,
     row_mapping,
     rows_to_keep,
     taken,
@@ -252,7 +253,7 @@ class Percentile(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point."""
-        return float(self.objectives(space, factual, np.array([[point[name] for name in space.names]]))[0])
+        return float(self.objectives(space, factual, point_row(space, point))[0])
 
     def column_costs(
         self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]

@@ -38,6 +38,7 @@ from ceopt.formulations.predictors.representation import AbstractLayers, Abstrac
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import span
 from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.formulations.tolerances import (
     LEAST_MARGIN,
@@ -265,7 +266,7 @@ def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach
     """
     roundings = []
     for point in _corners(factual, reach):
-        coordinates = np.array([[point[name] for name in predictor.space.names]])
+        coordinates = point_row(predictor.space, point)
         roundings.append(rounding_at(predictor, coordinates, reach, in_row=True))
     return max(roundings) + own_steps(predictor, factual, reach)
 

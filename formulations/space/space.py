@@ -50,7 +50,12 @@ def entry_places(features: Iterable[Feature]) -> tuple[slice, ...]:
     return tuple(places)
 
 
-# ==== Many rows of coordinates as a raw frame, column by column =======================================================
+# ==== A point as a row of coordinates, and many rows as a raw frame, column by column =================================
+
+
+def point_row(space: FeatureSpace, point: Mapping[str, float]) -> Coordinates:
+    """Return coordinates by name as one row, shape (1, d)."""
+    return np.array([[point[name] for name in space.names]])
 
 
 def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
 from ceopt.formulations.space.encoding import WIDE, entries
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
@@ -190,7 +191,7 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
     predictor = block.predictor
     core = block.predictor.core
     point = block.x.decoded()
-    coordinates = np.array([[point[name] for name in predictor.space.names]])
+    coordinates = point_row(predictor.space, point)
     theirs = predictor.score(coordinates)
     ours = _scores(block, theirs.shape)
     row = predictor.space.frame([point])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.reachable_leaves import (
     Box,
@@ -29,6 +29,7 @@ from ceopt.formulations.predictors.embed.reachable_leaves import (
     route,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.manifest import Manifest
@@ -93,8 +94,7 @@ class AbstractForest(AbstractEmbedded):
             pairs = [(leaf, leaf_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
             self._variables.append(pairs)
             if len(pairs) != 1:
-                form = LinearForm(0.0, tuple((1.0, variable) for _, variable in pairs))
-                rows.add(tree.position, form, lower=1.0, upper=1.0)
+                rows.add(tree.position, sum_form(variable for _, variable in pairs), lower=1.0, upper=1.0)
         self.link()
         self.publish_scores()
 
@@ -129,7 +129,7 @@ class AbstractForest(AbstractEmbedded):
         for pairs in self._variables:
             for leaf, variable in pairs:
                 if variable is not None:
-                    variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
+                    variable.set_value(int(_contains(leaf.box, point)), skip_validation=True)
 
     def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
         """Return the number of trees that end in a leaf whose values (leaves, K) are admitted."""
@@ -149,7 +149,7 @@ class AbstractForest(AbstractEmbedded):
         Where it is 0 the scores are the same, float for float, and so is whatever the library makes of them.
         """
         predictor = self.predictor
-        row = predictor.encoding.matrix([[point[name] for name in predictor.space.names]])
+        row = predictor.encoding.matrix(point_row(predictor.space, point))
         nodes = self.core.apply(row)[0].tolist()
         constant = float(len(nodes))
         terms = list[tuple[float, Any]]()
@@ -194,7 +194,7 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
 
 def _sum(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
     """Return the number of leaves at some positions in which a tree ends: 1 or 0."""
-    return LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in positions))
+    return sum_form(pairs[k][1] for k in positions)
 
 
 def _contains(box: Box, point: Mapping[str, float]) -> bool:
@@ -271,7 +271,7 @@ class LeafTrees(AbstractForest):
     def _keep_sides(self, cuts: list[NumberCut]) -> None:
         before: LinearForm | None = None
         for k, cut in enumerate(cuts):
-            side = LinearForm(0.0, ((1.0, self.side[cut.name, k]),))
+            side = sum_form([self.side[cut.name, k]])
             if before is not None:
                 Rows(self, "ordered").add((cut.name, k), before + side.scaled(-1.0), lower=0.0)
             before = side
@@ -412,14 +412,16 @@ class MisicTrees(AbstractForest):
         """Set leaves and splits to those of the point."""
         super().place(point)
         for name, variable, last in self._splits:
-            variable.set_value(1 if point[name] <= last else 0, skip_validation=True)
+            variable.set_value(int(point[name] <= last), skip_validation=True)
 
     def differs(self) -> LinearForm:
         """Return the number of cuts that the column lies on the other side of."""
         flips = []
         for variable in self.q.values():
-            flip = LinearForm(0.0, ((1.0, variable),))
-            flips.append(flip.complement() if round(variable.value or 0) else flip)
+            flip = sum_form([variable])
+            if round(variable.value or 0):
+                flip = flip.complement()
+            flips.append(flip)
         return total(flips)
 
 
