@@ -58,7 +58,7 @@ COUNT = Choice(("features", "columns"))
 def move_of(feature: Feature, x0: float, x: float) -> float:
     """Return the move between two coordinates: their difference, or 1 where a category changed."""
     if feature.kind == "categorical":
-        return 1.0 if x != x0 else 0.0
+        return float(x != x0)
     return x - x0
 
 
@@ -206,7 +206,7 @@ class Sum(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the parts' prices together, each times its factor."""
-        together: dict[str, tuple[Price, ...]] = {feature.name: () for feature in space}
+        together: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, ())
         for factor, cost in self._addends():
             for name, prices in cost.prices(space).items():
                 together[name] += tuple(price.scaled(factor) for price in prices)

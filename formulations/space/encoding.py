@@ -220,7 +220,7 @@ class Encoding:
                     "Code the levels as numbers, or one 0/1 column per level.",
                 )  # fmt: skip
             table = feature.levels if numeric else range(len(feature.levels))
-            columns.append(Column(feature.name, table=tuple(float(level) for level in table)))
+            columns.append(Column(feature.name, table=tuple(map(float, table))))
         return cls(tuple(columns), tuple(space.names))
 
     @property
@@ -309,7 +309,7 @@ class SparseTable(Sequence[float]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         del copy
-        dense = np.zeros(self.size, dtype=np.float64 if dtype is None else dtype)
+        dense = np.zeros(self.size, dtype=dtype)
         dense[list(self.ranks)] = self.values
         return dense
 

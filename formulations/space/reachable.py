@@ -214,7 +214,7 @@ class Interval:
 
     def members(self, values: Iterable[float]) -> list[float]:
         """Return the members that some values mean, ascending, each once."""
-        members = {self.member(value) for value in values}
+        members = set(map(self.member, values))
         return sorted(member for member in members if member is not None)
 
     def narrowed(self, lower: float, upper: float) -> Interval:
