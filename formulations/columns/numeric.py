@@ -18,7 +18,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps, count_on
-from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
+from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, sum_form, total
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
@@ -711,8 +711,8 @@ class Numeric(AbstractCoordinate):
     def _make_variable(self) -> None:
         interval, unit = self.interval, self.unit
         variable = self.block.x[self.name]
-        variable.setlb(self.state.counted(interval.lower) if math.isfinite(interval.lower) else None)
-        variable.setub(self.state.counted(interval.upper) if math.isfinite(interval.upper) else None)
+        variable.setlb(finite_or_none(self.state.counted(interval.lower)))
+        variable.setub(finite_or_none(self.state.counted(interval.upper)))
         variable.set_value(self.state.counted(interval.clip(self.x0)), skip_validation=True)
         self.state.x = variable
         if interval.step is None:

@@ -24,6 +24,7 @@ from ceopt.formulations.constraints.causal_structure import (
     Structure,
     learned,
     ordered,
+    parents_of,
     parse_equations,
 )
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
@@ -86,11 +87,11 @@ class Interventions:
         for name in self.fixed:
             move = abs(point[name] - factual[name])
             feature = self.structure.space[name]
-            if feature.is_finite:
-                noise = 0.0
-            else:
+            noise = 0.0
+            if not feature.is_finite:
                 noise = float(trace_within(feature, factual[name]))
-            worst = max(worst, move if move > noise else 0.0)
+            if move > noise:
+                worst = max(worst, move)
         return worst
 
     def charged(self, factual: Mapping[str, float], points: Floats) -> Floats:
@@ -205,7 +206,9 @@ def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residua
 def move_in(x: Factual, name: str) -> LinearForm:
     """Return a column's move, without variables where it has none."""
     coordinate = x.coordinate(name)
-    return LinearForm() if coordinate.stays else coordinate.move()
+    if coordinate.stays:
+        return LinearForm()
+    return coordinate.move()
 
 
 def span(x: Factual, name: str) -> tuple[float, float]:
@@ -253,9 +256,8 @@ _AMOUNTS: Final = Manifest(
 
 def hold(block: Any, residual: Residual, amount: LinearForm | None = None, on: Any = None) -> None:
     """Write that a column follows from its parents, but for an amount and the slack, unless it is intervened on."""
-    if amount is None:
-        form = residual.form
-    else:
+    form = residual.form
+    if amount is not None:
         form = residual.form + amount.scaled(-1.0)
     unit = residual.unit
     name = residual.coordinate.name
@@ -393,7 +395,7 @@ class _Intervention:
         """Set the binary and the amount."""
         coordinate = self.residual.coordinate
         off = _off(self.residual, point)
-        self.on.set_value(1 if off else 0, skip_validation=True)
+        self.on.set_value(int(off != 0.0), skip_validation=True)
         self.amount.place(point[coordinate.name] - coordinate.x0 if off else 0.0)
 
 
@@ -540,7 +542,7 @@ class Causal(AbstractRule):
     def __post_init__(self) -> None:
         object.__setattr__(self, "actionable", check_fields(self, _CHECKS)["actionable"])
         object.__setattr__(self, "_parsed", parse_equations(self.equations))
-        ordered({column: equation.parents for column, equation in self._parsed.items()})
+        ordered(parents_of(self._parsed))
 
     @classmethod
     def learn(
@@ -610,9 +612,8 @@ class Causal(AbstractRule):
         known: Interventions | None = self._known.get("interventions")
         if known is None or (known.structure.space is not space and known.structure.space != space):
             structure = Structure.over(space, self._parsed, self.slack)
-            if self.actionable is None:
-                able = space.names
-            else:
+            able = space.names
+            if self.actionable is not None:
                 able = tuple(self.actionable)
             acted_on: frozenset[str] = frozenset()
             if self.intervention != "none":
@@ -674,7 +675,9 @@ class Causal(AbstractRule):
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        parents = {column: equation.parents for column, equation in self._parsed.items()}
+        parents = parents_of(self._parsed)
         first, *others = (f"{column} {{}}from {', '.join(parents[column])}" for column in ordered(parents))
         text = "; ".join([first.format("follows "), *(other.format("") for other in others)])
-        return text if self.intervention == "none" else f"{text} ({self.intervention} interventions)"
+        if self.intervention == "none":
+            return text
+        return f"{text} ({self.intervention} interventions)"

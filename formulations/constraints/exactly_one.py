@@ -165,8 +165,9 @@ class ExactlyOne(AbstractRule):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how many the ones are too many or too few, plus the numbers that are neither 0 nor 1."""
         del space, factual
-        ones = sum(point[name] == 1.0 for name in self.columns)
-        others = sum(point[name] not in {0.0, 1.0} for name in self.columns)
+        values = [point[name] for name in self.columns]
+        ones = values.count(1.0)
+        others = len(values) - ones - values.count(0.0)
         return float(abs(ones - 1) + others)
 
     def changes_together(self) -> tuple[str, ...]:
@@ -192,14 +193,14 @@ class ExactlyOne(AbstractRule):
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) whose one 1 is where a point newly has one, or else where the factual has it."""
         mended = points.copy()
-        places = [space.names.index(name) for name in self.columns]
+        places = list(map(space.names.index, self.columns))
         home = np.array([factual[name] for name in self.columns])
         ones = points[:, places] == 1.0
         others = ~ones & (points[:, places] != 0.0)
         wrong = (ones.sum(axis=1) != 1) | others.any(axis=1)
         taken = ones & (home != 1.0)
         for k in np.flatnonzero(wrong):
-            first = taken[k] if taken[k].any() else (ones[k] if ones[k].any() else home == 1.0)
+            first = next(filter(np.any, (taken[k], ones[k])), home == 1.0)
             row = np.zeros(len(places))
             row[np.flatnonzero(first)[:1]] = 1.0
             mended[k, places] = row

@@ -39,7 +39,7 @@ from ceopt.solvers.checks import (
     Whole,
     check_fields,
 )
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -54,18 +54,15 @@ _OPTIONS |= {"name": None, "sample": None}
 
 def sentence_of(hull: Any, points: HullPoints | None) -> str:
     """Return "within 0.1 (l1, columns by range) of the hull of 312 rows in 3 clusters"."""
+    scale = hull.scale
     if isinstance(hull.scale, Mapping):
         scale = "their own scales"
-    else:
-        scale = hull.scale
-    if scale == "none":
-        columns = "raw columns"
-    else:
+    columns = "raw columns"
+    if scale != "none":
         columns = f"columns by {scale}"
     rows = _rows(hull, points)
-    if hull.penalty is None:
-        charge = ""
-    else:
+    charge = ""
+    if hull.penalty is not None:
         charge = f", at {digits(hull.penalty)} for each unit of l1 off it"
     if np.isinf(hull.radius) or (hull.penalty is not None and hull.radius == 0.0):
         return f"at any distance ({columns}) from the hull of {rows}{charge}"
@@ -75,19 +72,17 @@ def sentence_of(hull: Any, points: HullPoints | None) -> str:
 
 
 def _rows(hull: Any, points: HullPoints | None) -> str:
+    count = None
     if isinstance(hull.clusters, int | np.integer):
         count = hull.clusters
-    else:
-        count = None
     if points is not None:
         rows = f"{points.count} rows"
         count = len(points.labels)
         if hull.sample is not None and hull.sample < points.given:
             rows = f"a sample of {points.count} of {points.given} rows"
     else:
-        if hull.data is None:
-            rows = "the rows of the target class"
-        else:
+        rows = "the rows of the target class"
+        if hull.data is not None:
             rows = f"{len(hull.data)} rows"
         if hull.sample is not None:
             rows = f"a sample of at most {hull.sample} of {rows}"
@@ -95,7 +90,7 @@ def _rows(hull: Any, points: HullPoints | None) -> str:
         return rows
     if count is None:
         return f"{rows} in clusters"
-    return f"{rows} in {count} cluster{'' if count == 1 else 's'}"
+    return f"{rows} in {counted(count, 'cluster')}"
 
 
 def short_text(hull: Any, points: HullPoints | None) -> str:
@@ -262,16 +257,17 @@ class Hull(AbstractElastic):
         check_fields(self, _CHECKS)
         check_clusters(self.clusters)
         if self.enlarge and self._limit is None:
-            but = f"radius is {digits(self.radius)}" + (
-                "" if self.penalty is None else " beside a penalty, which is no limit"
-            )
+            but = f"radius is {digits(self.radius)}"
+            if self.penalty is not None:
+                but += " beside a penalty, which is no limit"
             raise InvalidValueError("Hull", "a radius to enlarge", but, "Give a finite one above 0, or no enlarge.")
 
     @property
     def _limit(self) -> float | None:
         """The greatest norm of the slack; None where there is no limit."""
-        free = math.isinf(self.radius) or (self.penalty is not None and self.radius == 0.0)
-        return None if free else float(self.radius)
+        if math.isinf(self.radius) or (self.penalty is not None and self.radius == 0.0):
+            return None
+        return float(self.radius)
 
     # ---- the points --------------------------------------------------------------------------------------------------
     def check(self, space: FeatureSpace) -> None:
@@ -401,10 +397,8 @@ class Hull(AbstractElastic):
         points = self._points(space)
         x = points.of(point)
         clusters = points.clusters()
-        within = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
-        if math.isfinite(within):
-            least = within
-        else:
+        least = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
+        if not math.isfinite(least):
             least = min(least_sum(own, x, self.norm, None) for own in clusters)
         return float(self.penalty) * least
 

@@ -342,7 +342,9 @@ class RobustValidity(AbstractRule):
     @property
     def kappa(self) -> float:
         """How many standard deviations the mean score must be above 0 without a radius; 0 where nothing is random."""
-        return 0.0 if self.level == 1.0 else math.sqrt(self.level / (1.0 - self.level))
+        if self.level == 1.0:
+            return 0.0
+        return math.sqrt(self.level / (1.0 - self.level))
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the cones and the row; nothing at level 0."""
@@ -380,26 +382,26 @@ class RobustValidity(AbstractRule):
     # ---- in words ----------------------------------------------------------------------------------------------------
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
-        if self.model is None:
-            whose = ""
-        else:
+        whose = ""
+        if self.model is not None:
             whose = f" to {_title(self.model)}"
-        if self.radius == 0.0:
-            near = "with"
-        else:
+        near = "with"
+        if self.radius != 0.0:
             near = f"within {digits(self.radius)} of"
         return f"favourable{whose} with probability >= {digits(self.level)} for all parameters {near} the moments given"
 
     def __repr__(self) -> str:
-        if self.model is None:
-            own = ""
-        else:
+        own = ""
+        if self.model is not None:
             own = f", model={_title(self.model)}"
-        name = "" if self.name is None else f", name={self.name!r}"
-        return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own}{name})"
+        if self.name is not None:
+            own += f", name={self.name!r}"
+        return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own})"
 
 
 def _title(model: Any) -> str:
     if isinstance(model, Predictor):
         model = model.model
-    return type(model).__name__ if not isinstance(model, str) else model
+    if isinstance(model, str):
+        return model
+    return type(model).__name__

@@ -405,7 +405,9 @@ def nearest_cluster(rules: Iterable[AbstractRule], space: FeatureSpace, point: P
 def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: FeatureSpace) -> AbstractCost:
     """Return the cost as the rules have it; the cost itself where none of them has a say."""
     charging = tuple(rule for rule in rules if has_say_in_cost(rule, space))
-    return RuleCharges(cost, charging) if charging else cost
+    if not charging:
+        return cost
+    return RuleCharges(cost, charging)
 
 
 @final
@@ -449,8 +451,9 @@ class RuleCharges(AbstractCost):
 
     @property
     def _stated(self) -> AbstractCost:
-        penalised = any(rule.charges_more for rule in self.rules)
-        return Sum(((1.0, self.cost),)) if penalised and not isinstance(self.cost, Sum) else self.cost
+        if isinstance(self.cost, Sum) or not any(rule.charges_more for rule in self.rules):
+            return self.cost
+        return Sum(((1.0, self.cost),))
 
     def fitted(self, space: FeatureSpace, data: Any) -> AbstractCost:
         """Return the cost with what it takes from data filled in."""

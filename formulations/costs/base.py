@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -108,11 +108,15 @@ class AbstractCost(ABC):
 
     def in_units(self, unit: float) -> AbstractCost:
         """Return the same cost, with a program whose lengths count ``unit`` as 1; itself where nothing is curved."""
-        return InUnits(self, unit) if self.curved and unit != 1.0 else self
+        if not self.curved or unit == 1.0:
+            return self
+        return InUnits(self, unit)
 
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the objective divided by ``unit ** power``."""
-        return self.build(x) if unit == 1.0 else (1.0 / unit) * self.build(x)
+        if unit == 1.0:
+            return self.build(x)
+        return (1.0 / unit) * self.build(x)
 
     @property
     def is_joint(self) -> bool:
@@ -333,10 +337,9 @@ def slopes_of(
     twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
     prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:
+        columns = 1.0
         if count == "columns" and feature.kind == "categorical":
             columns = twice
-        else:
-            columns = 1.0
         down, up = feature.weights
         unit = scales[feature.name] / columns
         prices[feature.name] = (Price(kind, down / unit, up / unit),)
@@ -482,8 +485,8 @@ class CostCutoff:
             more = np.maximum(best[:, 1:] - first, 0.0)
             gain = np.concatenate([first, more], axis=1)
             return gain, np.tile(known, (len(best), 1))
-        steps = [_envelope(known, row) for row in best]
-        return np.array([gain for gain, _ in steps]), np.array([cost for _, cost in steps])
+        steps = np.array([_envelope(known, row) for row in best])
+        return steps[:, 0], steps[:, 1]
 
 
 def _envelope(prices: Floats, gains: Floats) -> tuple[list[float], list[float]]:
@@ -494,8 +497,7 @@ def _envelope(prices: Floats, gains: Floats) -> tuple[list[float], list[float]]:
             hull.pop()
         hull.append(point)
     count = len(prices)
-    rises = [hull[0][1], *(b[1] - a[1] for a, b in pairwise(hull))]
-    costs = [hull[0][0], *(b[0] - a[0] for a, b in pairwise(hull))]
+    costs, rises = np.diff(hull, axis=0, prepend=0.0).T.tolist()
     rest = [0.0] * (count - len(hull))
     return rises + rest, costs + rest
 
@@ -520,17 +522,14 @@ def _knapsack(gain: Floats, cost: Floats, budget: float) -> Floats:
 def _room(prices: Sequence[Price], budget: float) -> tuple[float, float]:
     """Return how far (down, up) a move may go: what is fixed about it is paid first, then each price has the rest."""
     fixed = [price for price in prices if price.kind == "fixed"]
-    rest = (budget - sum(p.down for p in fixed), budget - sum(p.up for p in fixed))
+    moving = [price for price in prices if price.kind != "fixed"]
     limits = []
-    for side in (0, 1):
-        if rest[side] < 0:
+    for side, word in enumerate(("down", "up")):
+        rest = budget - sum(map(attrgetter(word), fixed))
+        if rest < 0:
             limits.append(0.0)
-            continue
-        far = []
-        for p in prices:
-            if p.kind != "fixed":
-                far.append(p.farthest(rest[side])[side])
-        limits.append(min(far, default=math.inf))
+        else:
+            limits.append(min((price.farthest(rest)[side] for price in moving), default=math.inf))
     return limits[0], limits[1]
 
 

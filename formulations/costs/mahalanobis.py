@@ -47,7 +47,7 @@ class Metric:
 
     def among(self, names: tuple[str, ...]) -> Floats:
         """Return the matrix of some of the columns, the others not moving."""
-        place = [self.names.index(name) for name in names]
+        place = list(map(self.names.index, names))
         return self.matrix[np.ix_(place, place)]
 
 
@@ -84,11 +84,11 @@ def check_matrix(who: str, word: str, given: Any) -> tuple[Floats, tuple[str, ..
             who, f"a square {word}", f"its shape is {matrix.shape}", "Give a row and a column per numeric column."
         )
     if not np.isfinite(matrix).all():
-        i, j = (int(k) for k in np.argwhere(~np.isfinite(matrix))[0])
+        i, j = np.argwhere(~np.isfinite(matrix))[0].tolist()
         raise InvalidValueError(who, f"finite numbers in {word}", f"entry [{i}][{j}] is {matrix[i, j]}", "Replace it.")
     off = np.abs(matrix - matrix.T)
     if matrix.size and off.max() > GIVEN_SYMMETRIC * np.abs(matrix).max():
-        i, j = (int(k) for k in np.unravel_index(off.argmax(), off.shape))
+        i, j = divmod(int(off.argmax()), len(off))
         raise InvalidValueError(
             who, f"a symmetric {word}", f"[{i}][{j}] is {matrix[i, j]:g} and [{j}][{i}] is {matrix[j, i]:g}", "Mend it."
         )
@@ -108,9 +108,8 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
     names = numeric_names(space)
     data = complete_rows(who, space, data)
     if names and (data is None or len(data) < 2):
-        if data is None:
-            but = "no data is given"
-        else:
+        but = "no data is given"
+        if data is not None:
             but = f"the data has {len(data)} row{'s' * (len(data) != 1)}"
         raise InvalidValueError(
             who, "a covariance, a precision, or data to estimate one from", but,
@@ -118,9 +117,8 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
         )  # fmt: skip
     if not names:
         return pd.DataFrame()
-    place = [space.names.index(name) for name in names]
-    rows = space.coordinates(data)[:, place]
-    amounts = rows[~on_codes([space[name] for name in names], rows)]
+    rows = space.coordinates(data)[:, list(map(space.names.index, names))]
+    amounts = rows[~on_codes(map(space.__getitem__, names), rows)]
     if len(amounts) < 2:
         but = f"the data has {len(amounts)} of {len(rows)}"
         then = "Pass more, or Mahalanobis(covariance=...)."
@@ -157,7 +155,7 @@ def metric_of(who: str, space: FeatureSpace, covariance: Any, precision: Any) ->
             f"The numeric columns are: {', '.join(names)}.",
         )  # fmt: skip
     if given is not None:
-        order = [given.index(name) for name in names]
+        order = list(map(given.index, names))
         matrix = matrix[np.ix_(order, order)]
     if precision is None:
         return _inverted(who, names, matrix)
@@ -286,15 +284,19 @@ class AbstractMahalanobis(AbstractCost):
         return self._level_prices(space) | {name: (Price(kind, slope, slope),) for name, slope in least.items()}
 
     def _level_prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        return {f.name: (self._level_price(*f.weights),) if f.is_finite else () for f in space}
+        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, ())
+        for feature in space:
+            if feature.is_finite:
+                prices[feature.name] = (self._level_price(*feature.weights),)
+        return prices
 
     def _level_costs(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         return np.asarray(price_table(self._level_prices(space), space, factual, points).sum(axis=1))
 
     def _moves(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         names = numeric_names(space)
-        place = [space.names.index(name) for name in names]
-        return np.asarray(points[:, place] - np.array([factual[name] for name in names]))
+        place = list(map(space.names.index, names))
+        return np.asarray((points - point_row(space, factual))[:, place])
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""
@@ -306,7 +308,8 @@ class AbstractMahalanobis(AbstractCost):
         for word, matrix in (("covariance", self.covariance), ("precision", self.precision)):
             if matrix is not None:
                 given.append(f"{word}=<{' x '.join(map(str, np.shape(matrix)))}>")
-        given += ["squared=True"] if getattr(self, "squared", False) else []
+        if getattr(self, "squared", False):
+            given.append("squared=True")
         return f"{type(self).__name__}({', '.join(given)})"
 
 
@@ -412,8 +415,9 @@ def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str,
     pairs = []
     for name, listed in prices.items():
         for price in listed:
-            pairs.append((name, price))
-    return [(name, price) for name, price in pairs if max(price.down, price.up) > 0 and not x.charge(name).stays]
+            if max(price.down, price.up) > 0 and not x.charge(name).stays:
+                pairs.append((name, price))
+    return pairs
 
 
 def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> list[Any]:
@@ -447,7 +451,9 @@ def _product(x: Factual, slopes: Mapping[str, float], kind: Kind) -> Any:
         x.follow(parts[0], sum, [form.expression()])
         held = LinearForm(0.0, ((1.0, parts[0]),))
     Rows(x, "product_of").add((key, number), held + form.scaled(-1.0), lower=0.0, upper=0.0)
-    return sum(parts) ** 2 if kind == "square" else sum(parts)
+    if kind == "square":
+        return sum(parts) ** 2
+    return sum(parts)
 
 
 # ==== The l1 norm of a decorrelated move: a Mahalanobis cost for linear programs ======================================
@@ -514,7 +520,7 @@ class L1Mahalanobis(AbstractMahalanobis):
         names = self.metric(x.space).names
         root = self._root(x.space)
         kept = [j for j, name in enumerate(names) if not x.charge(name).stays]
-        products = rows_of(x, tuple(names[j] for j in kept), root[:, kept], "linear")
+        products = rows_of(x, tuple(map(names.__getitem__, kept)), root[:, kept], "linear")
         levels = [x.charge(name).price(price) for name, price in paid(x, self._level_prices(x.space))]
         return sum(products) + sum(levels)
 

@@ -194,9 +194,8 @@ def default_margin(predictor: Predictor) -> float:
         )  # fmt: skip
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
-    if predictor.is_trees:
-        leaves = size
-    else:
+    leaves = size
+    if not predictor.is_trees:
         leaves = sum(map(score_size, predictor.forests))
     return LEAST_MARGIN * max(1.0, leaves)
 

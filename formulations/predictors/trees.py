@@ -102,10 +102,9 @@ class Tree:
             node, link = waiting.pop()
             leaf = isinstance(node, Mapping) and set(node) == {"value"}
             if not leaf and not (isinstance(node, Mapping) and set(node) == {"feature", "threshold", "left", "right"}):
+                given = node
                 if isinstance(node, Mapping):
                     given = sorted(map(str, node))
-                else:
-                    given = node
                 raise InvalidValueError(
                     "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {given!r}",
                     "Write inner nodes and leaves so.",

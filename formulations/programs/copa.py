@@ -14,6 +14,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.linear_form import finite_or_none
 from ceopt.formulations.programs.moments import Moments, require_moments, require_point
 from ceopt.formulations.programs.parts import (
     Cost,
@@ -484,11 +485,10 @@ def _validity(model: Any, n: int, moments: Moments, *, most: float, region: Regi
     d = len(moments.mean)
     size = np.maximum(np.abs(region.lower), np.abs(region.upper))
     columns = moments.factor.T
+    spread = 0.0
     if len(columns):
         spread = float(np.linalg.norm(np.abs(columns) @ size))
-    else:
-        spread = 0.0
-    model.r = pyo.Var(bounds=(0.0, most if np.isfinite(most) else None))
+    model.r = pyo.Var(bounds=(0.0, finite_or_none(most)))
     model.n = pyo.Var(range(n), bounds=(0.0, spread))
     model.valid = pyo.Constraint(
         range(n), rule=lambda m, j: m.r * m.n[j] - sum_of([m.x[j, k] for k in range(d)], moments.mean) <= 0.0

@@ -128,10 +128,9 @@ def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
 
 def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
     """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
+    then = _COLUMNS
     if np.ndim(plan) == 1:
         then = "Give one counterfactual a row: [[...]] for one."
-    else:
-        then = _COLUMNS
     found = Matrix((None, d), then).require(who, "plan", plan)
     if not len(found):
         raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")

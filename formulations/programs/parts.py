@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any, Final, Literal, cast, final
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.linear_form import finite_or_none
 from ceopt.solvers.checks import Floats, Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
@@ -27,14 +29,12 @@ def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> A
     variables = list(variables)
     if coefficients is None:
         coefficients = [1.0] * len(variables)
-    else:
-        coefficients = [float(c) for c in coefficients]
-    return LinearExpression(constant=constant, linear_coefs=coefficients, linear_vars=variables)
+    return LinearExpression(constant=constant, linear_coefs=list(map(float, coefficients)), linear_vars=variables)
 
 
 def symmetric(k: int) -> Any:
     """Return a Var for the upper triangle of a symmetric matrix of side k; see :func:`mirrored`."""
-    return pyo.Var([(a, b) for a in range(k) for b in range(a, k)])
+    return pyo.Var(list(combinations_with_replacement(range(k), 2)))
 
 
 def mirrored(k: int, entry: Callable[[int, int], Any]) -> list[list[Any]]:
@@ -170,9 +170,8 @@ class Distance:
 
     def of(self, difference: Floats) -> Floats:
         """Return the distance for each difference, over the last axis."""
-        if self.factor is None:
-            moved = difference
-        else:
+        moved = difference
+        if self.factor is not None:
             moved = difference @ self.factor
         return np.asarray(np.linalg.norm(moved, ord=ORDERS[self.kind], axis=-1))
 
@@ -182,9 +181,8 @@ class Distance:
             return np.sign(difference)
         if self.kind == "linf":
             return np.where(np.abs(difference) >= size[..., None], np.sign(difference), 0.0)
-        if self.factor is None:
-            moved = difference
-        else:
+        moved = difference
+        if self.factor is not None:
             moved = (difference @ self.factor) @ self.factor.T
         return np.asarray(moved / np.where(size > 0.0, size, np.inf)[..., None])
 
@@ -198,10 +196,9 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
+        but = "cost differs from its transpose"
         if values[0] <= 0.0:
             but = f"its least eigenvalue is {values[0]:.6g}"
-        else:
-            but = "cost differs from its transpose"
         raise InvalidValueError(who, "a symmetric positive definite matrix as cost", but, "Give such a matrix.")
     return Distance("l2", np.asarray(vectors * np.sqrt(values)))
 
@@ -321,21 +318,14 @@ def add_one_hot(model: Any, region: Region) -> None:
 def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]:
     """Return the entries of ``factor' (x - factual)``, whose Euclidean norm is the distance."""
     d = len(factual)
-    if distance.factor is None:
-        factor = np.eye(d)
-    else:
-        factor = distance.factor
+    variables = list(x)
     if hasattr(x, "values"):
         variables = list(x.values())
-    else:
-        variables = list(x)
     if distance.factor is None:
         return [sum_of([variables[k]], [1.0], -float(factual[k])) for k in range(d)]
-    return [sum_of(variables, column, -float(column @ factual)) for column in factor.T]
+    return [sum_of(variables, column, -float(column @ factual)) for column in distance.factor.T]
 
 
 def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
     """Return the bounds of column k as Pyomo takes them: None for an infinite one."""
-    low = float(region.lower[k])
-    high = float(region.upper[k])
-    return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)
+    return finite_or_none(float(region.lower[k])), finite_or_none(float(region.upper[k]))

@@ -385,6 +385,11 @@ def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
 # ==== The trace that a solver may leave between a column and the place where it means to put it =======================
 
 
+def beyond_rounding(off: float, rounding: float) -> float:
+    """Return how far something is off, or 0 where that is no more than rounding."""
+    return off if off > rounding else 0.0
+
+
 def trace_of(feature: Feature, number: float) -> float:
     """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
     if feature.is_finite:

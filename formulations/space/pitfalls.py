@@ -650,9 +650,8 @@ def _codes_below(values: Floats, counts: Counts, *, is_upper: bool = False) -> i
 
     Either all of them are negative where no other is, or they are written with nines, or one is 0, far from the others.
     """
-    if is_upper:
-        longest = _MOST_CODES
-    else:
+    longest = _MOST_CODES
+    if not is_upper:
         longest = min(int((values < 0.0).sum()), _MOST_CODES + 1) or 1
     for count in range(min(longest, len(values) - _AMOUNTS), 0, -1):
         codes = values[:count]

@@ -58,6 +58,11 @@ def point_row(space: FeatureSpace, point: Mapping[str, float]) -> Coordinates:
     return np.array([[point[name] for name in space.names]])
 
 
+def frame_of(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
+    """Return coordinates (n, d) as raw rows, or refuse those that ``space.frame`` refuses."""
+    return space.frame([dict(zip(space.names, row, strict=True)) for row in points.tolist()])
+
+
 def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
     """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
     if space.is_continuous:

@@ -415,9 +415,8 @@ def read_as_numbers(predictor: Predictor) -> frozenset[str]:
     found: set[str] = set()
     for part in predictor.parts:
         if isinstance(part.core, Affine | ReluNetwork):
-            if isinstance(part.core, Affine):
-                weights = part.core.weights
-            else:
+            weights = part.core.weights
+            if not isinstance(part.core, Affine):
                 weights = part.core.weights[0]
             read = (weights != 0.0).any(axis=0).tolist()
             pairs = zip(part.encoding.columns, read, strict=True)

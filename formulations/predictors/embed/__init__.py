@@ -117,9 +117,8 @@ def embed(
     0.5  <=  -3.0 + x.x[income]
     """
     columns = _columns(model, x, space, split_gap)
-    if isinstance(model, Predictor):
-        predictor = model
-    else:
+    predictor = model
+    if not isinstance(model, Predictor):
         predictor = _read(model, columns.space, is_given=columns is x or space is not None)
     block = embed_predictor(predictor, columns, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
     if columns is not x:

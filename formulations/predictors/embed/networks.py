@@ -33,7 +33,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded, Inputs, InputsWithin, box_extremes
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.tolerances import ALMOST_NEVER_SWITCHES, BOUNDS_OUTWARDS, NEVER_SWITCHES
@@ -319,7 +319,7 @@ class AbstractNetwork(AbstractEmbedded):
         for j, received in zip(kept.tolist(), self.forms(rows[kept], offset[kept]), strict=True):
             y = self.post[i, j]
             y.setlb(lower[j])
-            y.setub(upper[j] if math.isfinite(upper[j]) else None)
+            y.setub(finite_or_none(upper[j]))
             outputs.append(y)
             if bounds.active[j]:
                 form = LinearForm(0.0, ((1.0, y),)) + received.scaled(-1.0)

@@ -177,10 +177,9 @@ def _routed(tree: Tree, table: _Table) -> RoutedTree:
     tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), strict=True)
     chains: list[tuple[int, tuple[NumberSplit | bool, ...]]] = []
     for node, (feature, threshold, place) in enumerate(tests):
+        meaning = None
         if feature >= 0:
             meaning = table[feature, tree.sets[place] if place >= 0 else threshold]
-        else:
-            meaning = None
         if isinstance(meaning, bool):
             # Decided for everybody: both children are the one that is reached.
             left[node] = right[node] = left[node] if meaning else right[node]
@@ -302,9 +301,8 @@ def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None
     nearest point costs more than its budget are dropped as well.
     """
     cutter = _Cutter(routed, reach)
-    if cutoff is None:
-        budget = None
-    else:
+    budget = None
+    if cutoff is not None:
         budget = _Budget(cutoff, cutter)
     pruned = []
     for position, tree in enumerate(routed):

@@ -161,10 +161,9 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
         composite = library.read_composite(estimator, Behind(tuple(steps), space))
         if composite is not None:
             return Predictor(composite[0], composite[1], model, space)
+    own = []
     if hasattr(library, "own_steps"):
         own = library.own_steps(estimator)
-    else:
-        own = []
     encoding = encode([*steps, *own], estimator, space)
     return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, space)
 

@@ -40,7 +40,7 @@ from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.deadline import OutOfTimeError
@@ -78,7 +78,7 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
     rows = trials(predictor, _some(space, data))
     if not len(rows):
         return
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in rows.tolist()])
+    frame = frame_of(space, rows)
     with _failing(opened):
         answers = _asked(opened, reader, predictor, frame)
     ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
@@ -112,7 +112,7 @@ def require_prediction(opened: Any, space: FeatureSpace) -> None:
     UnsupportedModelError
         Its prediction fails; the message says how.
     """
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in probe(space, {}).tolist()])
+    frame = frame_of(space, probe(space, {}))
     with warnings.catch_warnings(), _failing(opened):
         warnings.simplefilter("ignore")
         opened.predict(given(opened, space, frame))

@@ -138,10 +138,9 @@ def parse(text: str) -> LightgbmText:
 def deciding(text: str) -> str:
     """Return the trees and the categories of a text, without the training parameters, which may crash the library."""
     last = text.rstrip("\n").rpartition("\n")[2]
+    categories = ""
     if last.startswith("pandas_categorical:"):
         categories = f"\n{last}\n"
-    else:
-        categories = ""
     return f"{text.partition(_END)[0]}{_END}{categories}"
 
 

@@ -6,7 +6,7 @@ says about numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ __all__ = [
     "Trace",
     "UnseenLevelError",
     "array_of",
+    "as_written",
     "behind",
     "class_labels",
     "dense",
@@ -94,8 +95,13 @@ def fitted_names(model: Any, space: FeatureSpace) -> list[str] | None:
     names = [str(name) for name in model.feature_names_in_]
     if names == [f"Column_{place}" for place in range(len(names))] and not any(name in space for name in names):
         return None
-    written = {name.replace(" ", "_"): name for name in space.names}
-    return [name if name in space else written.get(name, name) for name in names]
+    return as_written(names, space.names)
+
+
+def as_written(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return names as ``known`` ones are written (LightGBM writes blanks as underscores); others as they are."""
+    written = {name.replace(" ", "_"): name for name in known} | dict(zip(known, known, strict=True))
+    return [written.get(name, name) for name in names]
 
 
 def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:

@@ -50,7 +50,7 @@ from ceopt.formulations.predictors.read.model_input import (
 )
 from ceopt.formulations.space.encoding import WIDE, Column, Encoding, LevelTable, SparseTable
 from ceopt.formulations.space.feature import Feature, Operation, Step
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
@@ -73,10 +73,9 @@ def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
                 f"SimpleImputer replaces {missing!r} in the numeric column {column.feature!r}",
                 "Replace that number in the data before the model is fitted.",
             )  # fmt: skip
+    flags = 0
     if imputer.add_indicator:
         flags = len(imputer.indicator_.features_)
-    else:
-        flags = 0
     kept = list(before.columns)
     if len(kept) + flags != output.shape[1]:  # columns without any value at fitting are dropped
         kept = [column for column, fill in zip(kept, imputer.statistics_, strict=True) if not pd.isna(fill)]
@@ -155,9 +154,8 @@ def unseen_levels(encoder: Any, before: Trace) -> None:
 
 
 def _one_hot(encoder: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
-    if encoder.drop_idx_ is not None:
-        dropped = encoder.drop_idx_
-    else:
+    dropped = encoder.drop_idx_
+    if encoder.drop_idx_ is None:
         dropped = [None] * len(encoder.categories_)
     columns: list[Column] = []
     for column, categories, drop in zip(before.columns, encoder.categories_, dropped, strict=True):
@@ -306,7 +304,7 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
 
 def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinates: NDArray[np.float64]) -> Trace:
     """Follow rows, given as coordinates, through all steps."""
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()])
+    frame = frame_of(space, coordinates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
@@ -438,10 +436,9 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     """Read the tables off the last output, and compare the encoding with it; an unseen level is encoded as NaN."""
     space = trace.space
     values = _numbers(trace)
+    dtype = "float64"
     if trace.columns:
         dtype = str(np.result_type(*width(trace.data)))
-    else:
-        dtype = "float64"
     columns = []
     for place, column in enumerate(trace.columns):
         checkpoint(_STAGE)

@@ -103,9 +103,8 @@ def coder(tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int) 
     parts: list[Any] = []
     for place in range(n_inputs):
         table = tables.get(place)
-        if table is None:
-            part = "passthrough"
-        else:
+        part = "passthrough"
+        if table is not None:
             part = OrdinalEncoder(categories=[np.array(table)])
         parts.append((str(place), part, [place]))
     return ColumnTransformer(parts).fit(row if names else row.to_numpy())
@@ -731,10 +730,9 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
     """
     saved = _saved(estimator)
     tables = category_tables(saved.model.get("cats", {}).get("enc", ()))
+    steps = []
     if tables:
         steps = [coder(tables, saved.names, saved.n_inputs)]
-    else:
-        steps = []
     encoding = behind.encoding(estimator, *steps)
     if len(encoding.columns) != saved.n_inputs:
         raise refuse(
@@ -790,9 +788,8 @@ def _representation(estimator: Any, saved: Saved, missing: Numbers) -> AbstractR
     trees = []
     for place, (tree, score) in enumerate(zip(saved.model["trees"][:count], saved.model["tree_info"], strict=False)):
         start = base[score] if saved.scales_sums else 0.0
-        if saved.scales is None:
-            scaled = None
-        else:
+        scaled = None
+        if saved.scales is not None:
             scaled = partial(_scaled, start, saved.scales[place])
         trees.append(read_tree(tree, score, saved.n_scores, missing, scaled))
     return TreeEnsemble(trees, base, input_dtype="float32", sum_dtype="float32", n_inputs=saved.n_inputs, **head)
@@ -876,9 +873,8 @@ def _held(raw: bytearray, booster: Any) -> Any:
     if kind not in {None, "classifier", "regressor"}:
         raise refuse("a classifier or regressor", f"the file holds a {kind}", "Fit XGBRegressor.")
     by_objective = objective in {"binary:logistic", "binary:hinge", *_SEVERAL}
-    if kind is None:
-        classifier = by_objective
-    else:
+    classifier = by_objective
+    if kind is not None:
         classifier = kind == "classifier"
     if classifier:
         estimator = xgboost.XGBClassifier()

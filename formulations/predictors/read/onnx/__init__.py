@@ -174,9 +174,8 @@ class OnnxModel:
         """Return one array per input for rows as a user gives them."""
         if self.names is None:
             return [self._typed(np.asarray(rows), self.types[0], "the rows")]
-        if isinstance(rows, pd.DataFrame):
-            frame = rows
-        else:
+        frame = rows
+        if not isinstance(rows, pd.DataFrame):
             frame = pd.DataFrame(rows, columns=self.names)
         return [
             self._typed(frame[name].to_numpy(), kind, f"column {name!r}").reshape(-1, 1)
@@ -512,10 +511,9 @@ def _linear_scores(graph: Graph, node: NodeProto) -> tuple[Floats, Floats, list[
             "Export it anew.",
         )
     if count == 2 and (weights[0] == -weights[1]).all() and intercepts[0] == -intercepts[1]:
+        factor = 1.0
         if at.get("post_transform") == "SOFTMAX":
             factor = 2.0
-        else:
-            factor = 1.0
         return factor * weights[1:], factor * intercepts[1:], labels
     return weights, intercepts, labels
 

@@ -432,10 +432,9 @@ def _clip(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     ends: list[tuple[Any, Any]] = []
     for operation, key, place in (("at_least", "min", 1), ("at_most", "max", 2)):
         name = node.input[place] if len(node.input) > place else ""
+        bound = None
         if name or key in at:
             bound = step.graph.constants.get(name, at.get(key))
-        else:
-            bound = None
         if name and name not in step.graph.constants:
             raise step.refuse(node, "constant ends of a clip", "Export it anew.")
         if bound is not None:
@@ -501,10 +500,9 @@ def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
 def _pick(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     places = step.graph.constants.get(node.input[1])
     columns = given[0]
+    axis = columns.ndim
     if node.op_type == "Gather":
         axis = attributes(node).get("axis", 0)
-    else:
-        axis = columns.ndim
     if places is None or axis % (columns.ndim + 1) != columns.ndim:
         raise step.refuse(node, "columns picked by constant places", "Export it anew.")
     if node.op_type == "ArrayFeatureExtractor":

@@ -176,9 +176,8 @@ def _vector(graph: Graph, node: NodeProto, name: str, size: int) -> Floats:
     """Return a constant as one number per unit."""
     constant = graph.constants.get(name)
     if constant is None or constant.size not in {1, size} or any(dim != 1 for dim in constant.shape[:-1]):
-        if constant is None:
-            shape = "no constant"
-        else:
+        shape = "no constant"
+        if constant is not None:
             shape = f"shape {constant.shape}"
         raise graph.source.refuse(
             f"one constant per unit, {size}", f"has {shape} for {name!r} in {title(node)}", "Export a dense layer."
@@ -227,12 +226,15 @@ class _AffineChain:
         return tuple(self.weights), tuple(self.biases)
 
     def _close(self) -> None:
-        self.weights.append(self._identity() if self.matrix is None else self.matrix)
+        self.weights.append(self._product())
         self.biases.append(self.bias)
         self.matrix = None
         self.bias = np.zeros(self.width)
 
-    def _identity(self) -> Floats:
+    def _product(self) -> Floats:
+        """Return the matrices since the last layer as one; the identity where there is none."""
+        if self.matrix is not None:
+            return self.matrix
         if self.width > _WIDEST:
             raise self.graph.source.refuse(
                 f"at most {_WIDEST} units that are scaled one by one",
@@ -243,11 +245,7 @@ class _AffineChain:
 
     def _scale(self, factor: Floats, offset: Floats) -> None:
         if (factor != 1.0).any():
-            if self.matrix is None:
-                matrix = self._identity()
-            else:
-                matrix = self.matrix
-            self.matrix = factor[:, None] * matrix
+            self.matrix = factor[:, None] * self._product()
             self.bias = factor * self.bias
         self.bias = self.bias + offset
 
@@ -604,10 +602,9 @@ class _Reader:
         owners = [i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"]
         values = np.asarray(self.at.get("membership_values", []), dtype=np.float64)
         ends = np.flatnonzero(np.isnan(values))
+        parts = []
         if len(values):
             parts = [part[~np.isnan(part)] for part in np.split(values, ends)]
-        else:
-            parts = []
         if parts and not len(parts[-1]):
             parts.pop()
         if len(parts) != len(owners) or not all(len(part) for part in parts) or np.isinf(values).any():

@@ -175,10 +175,9 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
     if labels is not None and model.n_outputs_ > 1 and model.out_activation_ != "softmax":
         raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
     width = str(np.result_type(dtype, np.float32, *model.coefs_))
+    link = None
     if labels is not None and len(labels) == 2:
         link = _Logistic(width)
-    else:
-        link = None
     return ReluNetwork(
         [layer.T for layer in _finite(model, "coefs_")], _finite(model, "intercepts_"),
         labels=labels, activations=[model.activation] * (len(model.coefs_) - 1), probability=link, dtype=width,
@@ -341,9 +340,8 @@ def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> C
     labels = labels_of(model)
     estimator = getattr(model, "estimator_", model.estimator)
     methods = model._get_response_method()  # noqa: SLF001
-    if positive is None:
-        position = 1
-    else:
+    position = 1
+    if positive is not None:
         position = labels.index(positive)
     member = Member.read(behind, f"the classifier under {name}", estimator)
     asked = response(member, [methods] if isinstance(methods, str) else methods, position)
@@ -367,10 +365,9 @@ def _transformed(model: Any, behind: Behind) -> Composite:
     if name == "FunctionTransformer" and transformer.func is None and transformer.inverse_func is None:
         return member.core, member.encoding
     if name != "StandardScaler":
+        func = name
         if model.transformer is None:
             func = f"func={getattr(model.func, '__name__', model.func)}"
-        else:
-            func = name
         raise refuse(
             "a target in its own units or scaled by StandardScaler", f"TransformedTargetRegressor has {func}",
             "Give its regressor_ and state the target in transformed units.",
@@ -436,10 +433,9 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
 
 
 def _like(estimator: Any) -> str:
+    kind = "Regressor"
     if hasattr(estimator, "classes_"):
         kind = "Classifier"
-    else:
-        kind = "Regressor"
     return f"RandomForest{kind} or HistGradientBoosting{kind}"
 
 
