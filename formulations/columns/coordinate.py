@@ -223,10 +223,7 @@ class AbstractCoordinate(AbstractCharge):
     def stays(self) -> bool:
         """Whether actionability leaves nothing but the factual."""
         part = self.block.reach[self.name]
-        if not part.is_point:
-            return False
-        only = part.ranks[0] if self.feature.is_finite else part.lower
-        return bool(only == self.x0)
+        return bool(part.is_point and part.only == self.x0)
 
     def move(self) -> LinearForm:
         """Return how far the value is from the factual, in raw units (ranks of levels)."""

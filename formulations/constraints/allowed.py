@@ -330,16 +330,9 @@ class AllowedTransitions(AbstractRule):
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``barred``."""
         at = x.coordinate(self.column)
-        rank = {}
-        for levels in self.transitions.items():
-            for level in (levels[0], *levels[1]):
-                rank[level] = at.feature.rank(level)
-        reached = set()
-        for level, to in self.transitions.items():
-            if rank[level] == at.x0:
-                for c in to:
-                    reached.add(rank[c])
-        barred = set(range(len(at.feature.levels))) - reached - {int(at.x0)}
+        levels = at.feature.levels
+        reached = set(map(at.feature.rank, self.transitions.get(levels[int(at.x0)], ())))
+        barred = set(range(len(levels))) - reached - {int(at.x0)}
         Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:

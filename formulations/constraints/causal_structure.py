@@ -398,14 +398,11 @@ class Structure:
             An equation of a categorical column, a categorical parent of a linear equation, a cycle, a
             regressor that cannot be stated.
         """
-        fitting: dict[str, Equation] = {}
-        for c, e in given.items():
-            if isinstance(e, FittedEquation):
-                fitting[c] = e.within(space)
-            else:
-                fitting[c] = e
-        for column, equation in fitting.items():
-            _check(column, equation, space)
+        fitting = dict(given)
+        for column, equation in given.items():
+            if isinstance(equation, FittedEquation):
+                fitting[column] = equation.within(space)
+            _check(column, fitting[column], space)
         order = ordered(parents_of(fitting))
         if isinstance(slack, Mapping):
             for name in slack:

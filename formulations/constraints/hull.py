@@ -90,7 +90,7 @@ def _rows(hull: Any, points: HullPoints | None) -> str:
         return rows
     if count is None:
         return f"{rows} in clusters"
-    return f"{rows} in {counted(count, 'cluster')}"
+    return f"{rows} in {counted(int(count), 'cluster')}"
 
 
 def short_text(hull: Any, points: HullPoints | None) -> str:

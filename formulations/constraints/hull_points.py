@@ -69,7 +69,7 @@ def labels_of_rows(clusters: Any, n_rows: int) -> list[Any] | None:
     """Return clusters that were given as a label for each of some rows; None where they are anything else."""
     if clusters is None or isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
         return None
-    labels = _listed(clusters)
+    labels: list[Any] = _listed(clusters)
     if len(labels) != n_rows:  # it is refused where it is read
         return None
     return labels
@@ -173,7 +173,7 @@ def _as_array(clusters: Any) -> Any:
         return np.zeros((0, 0))
 
 
-def _listed(clusters: Any) -> list[Any]:
+def _listed(clusters: Any) -> Any:
     if hasattr(clusters, "tolist"):
         return clusters.tolist()
     return list(clusters)
@@ -742,9 +742,8 @@ def hull_points(
 def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
     """Tell whether rows are the same points in two spaces: the columns, their levels and scales are the same."""
     described = attrgetter("name", "kind", "levels")
-    if list(map(described, one)) != list(map(described, other)):
-        return False
-    return scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
+    same = list(map(described, one)) == list(map(described, other))
+    return same and scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
 
 
 def _commonest(values: Floats) -> float:

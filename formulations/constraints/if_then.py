@@ -347,17 +347,18 @@ class IfThen(AbstractRule):
         """Whether the person breaks the rule today and need not meet it."""
         if self.beyond == "meet":
             return False
+        return self._is_broken(space, factual, factual)
+
+    def _is_broken(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> bool:
+        """Whether the condition holds at a point and the conclusion does not."""
         met = []
         for c in (self._if, self._then):
-            met.append(c.holds(space[c.column], factual[c.column], factual[c.column]))
+            met.append(c.holds(space[c.column], (factual or {}).get(c.column), point[c.column]))
         return met == [True, False]
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the condition holds and the conclusion does not, and that is not allowed as it is today."""
-        met = []
-        for c in (self._if, self._then):
-            met.append(c.holds(space[c.column], (factual or {}).get(c.column), point[c.column]))
-        if met != [True, False]:
+        if not self._is_broken(space, factual, point):
             return 0.0
         if factual is None or not self._spares(space, factual):
             return 1.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from ceopt.formulations.columns import Price
+from ceopt.formulations.columns import AbstractCharge, Price
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
@@ -310,6 +310,16 @@ def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
     return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
 
 
+def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[AbstractCharge, Price]]:
+    """Return the prices of columns that may move, each with what is charged."""
+    pairs = []
+    for name, listed in prices.items():
+        for price in listed:
+            if max(price.down, price.up) > 0.0 and not x.charge(name).stays:
+                pairs.append((x.charge(name), price))
+    return pairs
+
+
 class AbstractSeparable(AbstractCost):
     """A sum of the columns' prices."""
 
@@ -317,11 +327,7 @@ class AbstractSeparable(AbstractCost):
 
     def build(self, x: Factual) -> Any:
         """Return the sum over the columns that may move."""
-        costs = []
-        for name, prices in self.prices(x.space).items():
-            for price in prices:
-                if max(price.down, price.up) > 0.0 and not x.charge(name).stays:
-                    costs.append(x.charge(name).price(price))
+        costs = [charge.price(price) for charge, price in paid(x, self.prices(x.space))]
         return sum(costs) if costs else 0.0
 
 

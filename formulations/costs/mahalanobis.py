@@ -12,7 +12,7 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.base import AbstractCost, price_table
+from ceopt.formulations.costs.base import AbstractCost, paid, price_table
 from ceopt.formulations.costs.norms import AbstractNorm, Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, point_row
@@ -393,31 +393,19 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the square, after adding the products of coupled columns."""
         levels = paid(x, self._level_prices(x.space))
-        return sum(self._products(x, "square", unit)) + sum(
-            x.charge(name).price(price.scaled(unit**-2)) for name, price in levels
-        )
+        squares = sum(self._products(x, "square", unit))
+        return squares + sum(charge.price(price.scaled(unit**-2)) for charge, price in levels)
 
     def lengths(self, x: Factual, unit: float) -> list[Any]:
         """Return the products, and the weights of the changed columns of levels."""
         levels = paid(x, self._level_prices(x.space))
-        return self._products(x, "length", unit) + [
-            x.charge(name).price(price.rooted().scaled(1.0 / unit)) for name, price in levels
-        ]
+        products = self._products(x, "length", unit)
+        return products + [charge.price(price.rooted().scaled(1.0 / unit)) for charge, price in levels]
 
     def _products(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
         metric = self.metric(x.space)
         moving = tuple(name for name in metric.names if not x.charge(name).stays)
         return rows_of(x, moving, root_of(metric.among(moving)) / unit, kind)
-
-
-def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str, Price]]:
-    """Return the prices of columns that may move."""
-    pairs = []
-    for name, listed in prices.items():
-        for price in listed:
-            if max(price.down, price.up) > 0 and not x.charge(name).stays:
-                pairs.append((name, price))
-    return pairs
 
 
 def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> list[Any]:
@@ -521,7 +509,7 @@ class L1Mahalanobis(AbstractMahalanobis):
         root = self._root(x.space)
         kept = [j for j, name in enumerate(names) if not x.charge(name).stays]
         products = rows_of(x, tuple(map(names.__getitem__, kept)), root[:, kept], "linear")
-        levels = [x.charge(name).price(price) for name, price in paid(x, self._level_prices(x.space))]
+        levels = [charge.price(price) for charge, price in paid(x, self._level_prices(x.space))]
         return sum(products) + sum(levels)
 
     def _root(self, space: FeatureSpace) -> Floats:

@@ -54,7 +54,7 @@ class Changes(AbstractSeparable):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
-        prices = dict.fromkeys(space.names, (Price("fixed", 1.0, 1.0),))
+        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, (Price("fixed", 1.0, 1.0),))
         for feature in space:
             if feature.kind == "categorical" and self.count == "columns":
                 prices[feature.name] = (Price("fixed", 2.0, 2.0),)

@@ -91,23 +91,19 @@ def is_protected(words: Collection[str]) -> bool:
 
 def counts_years(words: Collection[str]) -> bool:
     """Tell whether words name something that time alone moves, upwards: an age, or how long something has lasted."""
-    if _has(words, _GROWING) or list(words) == ["experience"]:
-        return True
-    return _has(words, _LASTING) and _has(words, _HELD)
+    has_lasted = _has(words, _LASTING) and _has(words, _HELD)
+    return has_lasted or _has(words, _GROWING) or list(words) == ["experience"]
 
 
 def is_identifier(words: Collection[str]) -> bool:
     """Tell whether words name something that tells rows apart and says nothing of them."""
-    if _has(words, _IDENTIFIERS) or any(map(_JOINED.fullmatch, words)):
-        return True
-    return _has(words, _NUMBERS) and _has(words, frozenset(_NUMBERED))
+    is_numbered = _has(words, _NUMBERS) and _has(words, frozenset(_NUMBERED))
+    return is_numbered or _has(words, _IDENTIFIERS) or any(map(_JOINED.fullmatch, words))
 
 
 def is_code(words: Collection[str], *, few: bool) -> bool:
     """Tell whether words name something whose numbers stand for something else; some do so only where they are few."""
-    if _has(words, _AREAS) or any(word.endswith("code") for word in words):
-        return True
-    return few and _has(words, _CODES)
+    return _has(words, _AREAS) or any(word.endswith("code") for word in words) or (few and _has(words, _CODES))
 
 
 def _has(words: Collection[str], known: AbstractSet[str]) -> bool:

@@ -124,6 +124,11 @@ class Interval:
         return self.lower == self.upper
 
     @property
+    def only(self) -> float:
+        """The one value that is left."""
+        return self.lower
+
+    @property
     def grid(self) -> DecimalGrid:
         """The grid of the step; there must be one."""
         assert self.step is not None  # noqa: S101 - who asks has seen to it
@@ -238,6 +243,11 @@ class Levels:
     def is_point(self) -> bool:
         """Whether one level is left."""
         return len(self.ranks) == 1
+
+    @property
+    def only(self) -> float:
+        """The rank of the one level that is left."""
+        return float(self.ranks[0])
 
     def holds(self, value: float) -> bool:
         """Whether a rank may be reached."""

@@ -112,8 +112,8 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self.score[core.labels[0]] = self.combine((-1.0,)).expression()
             self.score[core.labels[1]] = self.combine((1.0,)).expression()
             return
-        for k, label in enumerate(core.labels):
-            self.score[label] = self.combine([1.0 if j == k else 0.0 for j in range(core.n_scores)]).expression()
+        for label, unit in zip(core.labels, np.eye(core.n_scores).tolist(), strict=True):
+            self.score[label] = self.combine(unit).expression()
 
 
 # ==== The embedding error: the model in the program beside the model itself, at the current values of the variables ===
@@ -215,10 +215,7 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
 
 def _scores(block: AbstractEmbedded, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the block's scores at the current values, in the shape of the representation's."""
-    count = block.predictor.core.n_scores
-    forms = []
-    for k in range(count):
-        forms.append(block.combine([1.0 if j == k else 0.0 for j in range(count)]))
+    forms = list(map(block.combine, np.eye(block.predictor.core.n_scores).tolist()))
     without = next((v for form in forms for _, v in form.terms if v.value is None), None)
     if without is not None:
         raise InvalidValueError(
@@ -299,7 +296,7 @@ class Inputs:
             if name is None:
                 self.offset[i] = column.constant
             elif self._x.coordinate(name).is_point:
-                self.offset[i] = np.nan_to_num(float(column.evaluate([_only(self._x.reach[name])])[0]))
+                self.offset[i] = np.nan_to_num(float(column.evaluate([self._x.reach[name].only])[0]))
             else:
                 free.append((i, column, name))
         return free
@@ -366,7 +363,7 @@ class Inputs:
 
     def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels."""
-        slopes = {name: weights[:, k] for k, name in enumerate(self._numbers)}
+        slopes = dict(zip(self._numbers, weights.T, strict=False))
         tables = {}
         for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
             tables[name] = np.zeros((len(weights), len(self._x.space[name].levels)))
@@ -382,10 +379,7 @@ class Inputs:
     # ---- values and forms --------------------------------------------------------------------------------------------
     def values(self, point: Mapping[str, float]) -> Floats:
         """Return the atoms of a point given in coordinates."""
-        levels = []
-        for name, ranks in self._levels.items():
-            for k in ranks:
-                levels.append(float(k == point[name]))
+        levels = [float(rank == point[name]) for name, rank in self._atoms]
         numbers = np.array([point[name] for name in self._numbers]) - self._origins()
         return np.concatenate((numbers, levels))
 
@@ -397,7 +391,7 @@ class Inputs:
         for k in used:
             checkpoint("stating what the model reads")
             variables.update((id(v), v) for _, v in self._form(k).terms)
-        place = {key: j for j, key in enumerate(variables)}
+        place = dict(zip(variables, range(len(variables)), strict=True))
         terms = []
         for row, number in enumerate(used):
             for c, v in self._form(number).terms:
@@ -431,7 +425,7 @@ class Inputs:
     def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
         """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
         if width > WIDE:
-            rows, columns, values = (list(part) for part in zip(*terms, strict=True))
+            rows, columns, values = map(list, zip(*terms, strict=True))
             basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
         else:
             basis = np.zeros((weights.shape[1], width))
@@ -480,10 +474,6 @@ class InputsWithin:
         return np.maximum(low, at_factual - gain[len(at_factual) :]), np.minimum(
             high, at_factual + gain[: len(at_factual)]
         )
-
-
-def _only(part: Interval | Levels) -> float:
-    return part.lower if isinstance(part, Interval) else float(part.ranks[0])
 
 
 def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[int, ...]:

@@ -146,7 +146,10 @@ def _image(member: Predictor, row: Sequence[float], head: Head) -> Composite:
     if np.array_equal(weights, [[1.0]]):
         return with_head(core, head), member.encoding
     if isinstance(core, TreeEnsemble):
-        trees = [dataclasses.replace(tree, value=_of_leaves(tree.value, tree.inner) @ weights.T) for tree in core.trees]
+        trees = [
+            dataclasses.replace(tree, value=np.where(tree.inner[:, None], 0.0, tree.value) @ weights.T)
+            for tree in core.trees
+        ]
         ensemble = TreeEnsemble(
             trees, core.base @ weights.T, divisor=core.divisor, input_dtype=core.input_dtype, sum_dtype=core.sum_dtype,
             n_inputs=core.n_inputs, **options,
@@ -161,7 +164,3 @@ def _image(member: Predictor, row: Sequence[float], head: Head) -> Composite:
         )
         return other, member.encoding
     return composite(Combination([member], [weights], **options))
-
-
-def _of_leaves(value: Floats, inner: NDArray[np.bool_]) -> Floats:
-    return np.where(inner[:, None], 0.0, value)

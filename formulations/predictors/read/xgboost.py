@@ -96,18 +96,15 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
 
 def coder(tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int) -> ColumnTransformer:
     """Return what the library does first, as a fitted step: it codes categories by the model's own tables."""
-    row: Any = pd.DataFrame(
-        [[tables[place][0] if place in tables else 0.0 for place in range(n_inputs)]],
-        columns=list(names) or range(n_inputs),
-    )
-    parts: list[Any] = []
-    for place in range(n_inputs):
-        table = tables.get(place)
-        part = "passthrough"
-        if table is not None:
-            part = OrdinalEncoder(categories=[np.array(table)])
-        parts.append((str(place), part, [place]))
-    return ColumnTransformer(parts).fit(row if names else row.to_numpy())
+    first: list[Any] = [0.0] * n_inputs
+    parts: list[Any] = [(str(place), "passthrough", [place]) for place in range(n_inputs)]
+    for place, table in tables.items():
+        first[place] = table[0]
+        parts[place] = (str(place), OrdinalEncoder(categories=[np.array(table)]), [place])
+    row: Any = pd.DataFrame([first], columns=list(names) or range(n_inputs))
+    if not names:
+        row = row.to_numpy()
+    return ColumnTransformer(parts).fit(row)
 
 
 def check_codes(column: Column, space: FeatureSpace, *, named: bool) -> None:
@@ -172,8 +169,7 @@ def _holds(column: Column, number: float) -> bool:
     """Return whether a column can hold a number; yes of every number, whose bounds may widen."""
     if column.feature is not None and column.table is None:
         return True
-    count = 1 if column.table is None else len(column.table)
-    return number in column.seen(np.arange(count), "float32")
+    return number in column.seen(np.arange(len(column.table or (0.0,))), "float32")
 
 
 # ==== A booster of XGBoost as the document that it would save: the parts that decide, and where its sum starts ========
@@ -351,7 +347,9 @@ class _Writer:
         # One array holds the thresholds of inner nodes and the values of leaves.
         numbers = np.array(saved["split_conditions"], dtype=np.float32)
         self._threshold = np.clip(np.nextafter(numbers.astype(np.float64), -np.inf), -_LARGEST, _LARGEST).tolist()
-        self._value = (numbers if scaled is None else scaled(numbers)).astype(np.float64).tolist()
+        if scaled is not None:
+            numbers = scaled(numbers)
+        self._value = numbers.astype(np.float64).tolist()
         self._check()
         kinds = saved.get("split_type") or [0] * len(self._left)
         self._sets = {node: frozenset[float]() for node, kind in enumerate(kinds) if kind == _BY_CATEGORY}
@@ -373,11 +371,8 @@ class _Writer:
         """Refuse nodes that form no tree over the columns: following them might never end."""
         nodes = len(self._left)
         inner = [node for node, child in enumerate(self._left) if child != -1]
-        children = []
-        for node in inner:
-            for link in (self._left, self._right):
-                children.append(link[node])
-        columns = [self._column[node] for node in inner]
+        children = [*map(self._left.__getitem__, inner), *map(self._right.__getitem__, inner)]
+        columns = list(map(self._column.__getitem__, inner))
         sizes = {nodes, len(self._right), len(self._column), len(self._goes_left), len(self._threshold)}
         if (
             len(sizes) != 1
@@ -399,10 +394,9 @@ class _Writer:
         column = self._column[node]
         left = self._left[node]
         right = self._right[node]
+        absent = frozenset[float]()
         if column not in missing:
             absent = self._missing[column]
-        else:
-            absent = frozenset[float]()
         if node in self._sets:
             codes = self._sets[node]
             if self._goes_left[node]:
@@ -420,7 +414,9 @@ class _Writer:
             self._split(place, (left, missing), (right, missing), column=column, threshold=self._threshold[node])
 
     def _default(self, node: int) -> int:
-        return (self._left if self._goes_left[node] else self._right)[node]
+        if self._goes_left[node]:
+            return self._left[node]
+        return self._right[node]
 
     def _split(
         self,
@@ -873,10 +869,7 @@ def _held(raw: bytearray, booster: Any) -> Any:
     if kind not in {None, "classifier", "regressor"}:
         raise refuse("a classifier or regressor", f"the file holds a {kind}", "Fit XGBRegressor.")
     by_objective = objective in {"binary:logistic", "binary:hinge", *_SEVERAL}
-    classifier = by_objective
-    if kind is not None:
-        classifier = kind == "classifier"
-    if classifier:
+    if kind == "classifier" or (kind is None and by_objective):
         estimator = xgboost.XGBClassifier()
     else:
         estimator = xgboost.XGBRegressor()
