@@ -176,6 +176,11 @@ class AbstractCoordinate(AbstractCharge):
         """The column's name."""
         return self.feature.name
 
+    @property
+    def unit(self) -> float:
+        """Raw units in one unit of the variables; 1 of ranks."""
+        return 1.0
+
     # ---- comparisons: 1 where they hold, else 0 ----------------------------------------------------------------------
     @abstractmethod
     def indicator(self, ranks: AbstractSet[int]) -> LinearForm:

@@ -882,8 +882,7 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             return price.of(self.interval.lower - self.x0)
         if self.variable is None:
-            costs = [price.of(nearest - self.x0) for nearest in self._nearest()]
-            return self.cells.telescope(costs).expression()
+            return self.cells.telescope([price.of(nearest - self.x0) for nearest in self._nearest()]).expression()
         match price.kind:
             case "fixed":
                 return self._cost_of_change(price)

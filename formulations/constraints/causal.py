@@ -184,7 +184,7 @@ class Residual:
     @property
     def unit(self) -> float:
         """Raw units in one unit of the column's own variables, in which its rows are written."""
-        return self.coordinate.unit if isinstance(self.coordinate, Numeric) else 1.0
+        return self.coordinate.unit
 
 
 def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residual]:

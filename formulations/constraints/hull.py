@@ -31,7 +31,6 @@ from ceopt.solvers.checks import (
     AllOf,
     Choice,
     Flag,
-    Floats,
     Instance,
     OrNone,
     Real,
@@ -291,15 +290,13 @@ class Hull(AbstractElastic):
                 "Hull", "rows of the target class", "there is none in the data",
                 "Give data that has some, or the rows themselves: Hull(frame).",
             )  # fmt: skip
-        return self._knowing(space, self._points_of(space, favoured))
+        points = hull_points(space, favoured, scale=self.scale, clusters=self.clusters, sample=self.sample)
+        return self._knowing(space, points)
 
     def _knowing(self, space: FeatureSpace, points: HullPoints, **changes: Any) -> Self:
         new = replace(self, **changes)
         new._known.update(space=space, points=points)  # noqa: SLF001 - of its own class
         return new
-
-    def _points_of(self, space: FeatureSpace, rows: Floats) -> HullPoints:
-        return hull_points(space, rows, scale=self.scale, clusters=self.clusters, sample=self.sample)
 
     def _points(self, space: FeatureSpace) -> HullPoints:
         """Return the points in the columns of a space; they are made once for all spaces that differ in reach alone."""

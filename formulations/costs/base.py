@@ -489,8 +489,7 @@ class CostCutoff:
         if len(known) <= 2:
             first = best[:, :1]
             more = np.maximum(best[:, 1:] - first, 0.0)
-            gain = np.concatenate([first, more], axis=1)
-            return gain, np.tile(known, (len(best), 1))
+            return np.concatenate([first, more], axis=1), np.tile(known, (len(best), 1))
         steps = np.array([_envelope(known, row) for row in best])
         return steps[:, 0], steps[:, 1]
 

@@ -259,8 +259,7 @@ class AbstractMahalanobis(AbstractCost):
         """Return the cost with the covariance of the data, unless a matrix was given."""
         if self.covariance is not None or self.precision is not None:
             return self
-        covariance = covariance_of(type(self).__name__, space, data)
-        return replace(self, covariance=covariance)  # type: ignore[type-var]
+        return replace(self, covariance=covariance_of(type(self).__name__, space, data))  # type: ignore[type-var]
 
     def metric(self, space: FeatureSpace) -> Metric:
         """Return the matrix over the numeric columns of a space.
@@ -295,13 +294,11 @@ class AbstractMahalanobis(AbstractCost):
 
     def _moves(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         names = numeric_names(space)
-        place = list(map(space.names.index, names))
-        return np.asarray((points - point_row(space, factual))[:, place])
+        return np.asarray((points - point_row(space, factual))[:, list(map(space.names.index, names))])
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""
-        row = point_row(space, point)
-        return self.from_objective(float(self.objectives(space, factual, row)[0]))
+        return self.from_objective(float(self.objectives(space, factual, point_row(space, point))[0]))
 
     def __repr__(self) -> str:
         given = []

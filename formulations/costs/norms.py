@@ -147,8 +147,7 @@ class NormEpigraph(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the roots of what each column's move adds to the square at least."""
-        squares = self.norm.prices(space).items()
-        return {name: tuple(price.rooted() for price in prices) for name, prices in squares}
+        return {name: tuple(map(Price.rooted, prices)) for name, prices in self.norm.prices(space).items()}
 
     def build(self, x: Factual) -> Any:
         """Return the variable t after adding its cone."""

@@ -15,7 +15,7 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed
+from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed, sign_of
 from ceopt.formulations.predictors.ties import (
     Place,
     agreeing,
@@ -89,8 +89,9 @@ def slack(
         case ProbabilityOf() if core.probability == "share":
             result = scores[:, target.position] - target.at_least
         case ProbabilityOf():
-            sign = 1.0 if target.position == 1 else -1.0
-            result = sign * scores - score_needed(core.probability, target.position, target.at_least)
+            result = sign_of(target.position) * scores - score_needed(
+                core.probability, target.position, target.at_least
+            )
         case Labels() if core.n_scores == 1:
             if target.wanted == (1,):
                 result = scores - core.level
@@ -283,7 +284,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
             return
         needed = score_needed(core.probability, target.position, p)
-        sign = 1.0 if target.position else -1.0
+        sign = sign_of(target.position)
         if needed == math.inf:  # no score has so high a probability
             self._row(block, label, LinearForm(0.0), lower=1.0)
         elif needed > -math.inf:

@@ -77,8 +77,7 @@ def _add_distances(model: Any, n: int, distance: Distance, region: Region, smoot
             return m.e[i, j, k] ** 2 - (m.x[i, k] - m.x[j, k]) ** 2 == smoothing**2
 
         def added_up(m: Any, i: int, j: int) -> Any:
-            lengths = [m.e[i, j, k] for k in range(d)]
-            return sum_of([*lengths, m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0
+            return sum_of([*(m.e[i, j, k] for k in range(d)), m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0
 
         model.gap = pyo.Constraint(pairs, range(d), rule=gap)
         model.apart = pyo.Constraint(pairs, rule=added_up)

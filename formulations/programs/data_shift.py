@@ -285,16 +285,12 @@ class TrainedSizes:
 
     def score(self, question: ShiftQuestion) -> float:
         """Bound of the absolute score of a training row, wherever it moves."""
-        return self.weight * question.reach + self._greatest_intercept
+        return self.weight * question.reach + max(map(abs, self.intercept))
 
     def scores(self, points: Floats) -> tuple[Floats, Floats]:
         """Return the least and the greatest score of points that do not move."""
         slopes = self.weight * np.linalg.norm(points, axis=1)
         return self.intercept[0] - slopes, self.intercept[1] + slopes
-
-    @property
-    def _greatest_intercept(self) -> float:
-        return max(abs(bound) for bound in self.intercept)
 
 
 # ==== What a shift of data is to do to explanations: lower a score, invalidate many, or raise their hinge loss ========
@@ -786,8 +782,7 @@ def _add_scores(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Non
     def scores(m: Any, i: int) -> Any:
         ones = [1.0] * len(intercept)
         still = sum_of([m.score[i], *weights, *intercept], [-1.0, *X[i], *ones])
-        moves = [moved[i, j] for j in range(d) if moved]
-        return still + pyo.quicksum(moves) == 0.0
+        return still + pyo.quicksum(moved[i, j] for j in range(d) if moved) == 0.0
 
     model.scores = pyo.Constraint(range(n), rule=scores)
 

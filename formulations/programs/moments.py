@@ -84,8 +84,7 @@ class Moments:
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
     """Return mean and covariance of parameters, d of them if given, or refuse them in the name of ``who``."""
     m = require_mean(who, mean, d=d)
-    even = require_covariance(who, "covariance", covariance, len(m))
-    return Moments(m, even)
+    return Moments(m, require_covariance(who, "covariance", covariance, len(m)))
 
 
 def require_covariance(who: str, name: str, covariance: ArrayLike, d: int) -> Floats:

@@ -404,8 +404,7 @@ class Feature:
 
     def are_codes(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which coordinates (n,) are those of codes."""
-        codes = list(map(self.to_coordinate, self.codes))
-        return np.asarray(np.isin(coordinates, codes), dtype=bool)
+        return np.asarray(np.isin(coordinates, list(map(self.to_coordinate, self.codes))), dtype=bool)
 
     @property
     def weights(self) -> tuple[float, float]:

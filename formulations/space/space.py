@@ -777,8 +777,7 @@ def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
         raise
     if (codes < 0).any():
         feature.rank(column.iloc[int(np.flatnonzero(codes < 0)[0])])
-    ranks = np.array(list(map(feature.rank, values.tolist())), dtype=np.float64)
-    return ranks[codes]
+    return np.array(list(map(feature.rank, values.tolist())), dtype=np.float64)[codes]
 
 
 def row_mapping(raw: Any, who: str = "FeatureSpace.row") -> Mapping[Any, Any]:

@@ -92,7 +92,7 @@ def fitted_names(model: Any, space: FeatureSpace) -> list[str] | None:
     """
     if not hasattr(model, "feature_names_in_"):
         return None
-    names = [str(name) for name in model.feature_names_in_]
+    names = list(map(str, model.feature_names_in_))
     if names == [f"Column_{place}" for place in range(len(names))] and not any(name in space for name in names):
         return None
     return as_written(names, space.names)
@@ -120,7 +120,7 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
 
 def array_of(frame: pd.DataFrame) -> NDArray[Any]:
     """Return a frame's values (n, d): float64 if every column is a number or bool, else objects."""
-    is_numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
+    is_numeric = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))  # bool is numeric here
     return frame.to_numpy(dtype=np.float64 if is_numeric else object)
 
 

@@ -20,7 +20,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.read.sklearn.members import Composite, Member, composite
-from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Head, Probability, with_head
+from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Head, Probability, sign_of, with_head
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
 from ceopt.solvers.checks import Floats
@@ -78,8 +78,11 @@ class Response:
         ``inclusive`` says of a test with >= that its level is the first score which passes, not the last which fails.
         """
         level = float(last_true(lambda scores: ~is_second(scores)))
-        decision: Decision = "nonnegative" if inclusive else "positive"
-        level = float(np.clip(math.nextafter(level, math.inf) if inclusive else level, -NEVER, NEVER))
+        decision: Decision = "positive"
+        if inclusive:
+            decision = "nonnegative"
+            level = math.nextafter(level, math.inf)
+        level = float(np.clip(level, -NEVER, NEVER))
         return _image(self.member, self.row, Head.checked("Response", 1, labels, decision, probability, level))
 
 
@@ -101,7 +104,7 @@ def response(member: Member, methods: Sequence[str], position: int = 1) -> Respo
         raise refuse(f"a model with {' or '.join(methods)}", f"{title} has none", "Give another classifier.")
     if method == "decision_function":
         unit = decision_unit(model, title)
-        factor = unit if position == 1 else -unit
+        factor = sign_of(position) * unit
         if core.n_scores == 1:
             return Response(member.predictor, method, (1.0,), lambda scores: factor * scores, core.probability, unit)
     elif core.probability == "share":

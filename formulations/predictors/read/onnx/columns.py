@@ -287,8 +287,7 @@ class OnnxColumns:
             names = list(self.space.names)
             coordinates = self.space.coordinates(pd.DataFrame(rows, columns=names))
             rows = Encoding.identity(self.space).matrix(coordinates)
-        part = self.graph.part(self.graph.names, [self.matrix])
-        return part.run(*self.feeds(rows))[0]
+        return self.graph.part(self.graph.names, [self.matrix]).run(*self.feeds(rows))[0]
 
     def columns(self, trace: Trace) -> list[Column]:
         """Return the columns of the matrix as functions of the raw ones."""

@@ -104,8 +104,10 @@ def _classifier(model: Any, dtype: str) -> Affine:
     binarizer = getattr(model, "_label_binarizer", None)
     if binarizer is not None and binarizer.y_type_.startswith("multilabel"):
         raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
-    logistic = name in _LOGISTIC or (name == "SGDClassifier" and model.loss == "log_loss")
-    return _affine(model, dtype, "logistic" if logistic else None, "positive")
+    probability: Probability | None = None
+    if name in _LOGISTIC or (name == "SGDClassifier" and model.loss == "log_loss"):
+        probability = "logistic"
+    return _affine(model, dtype, probability, "positive")
 
 
 def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
@@ -125,10 +127,12 @@ def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
 def _affine(model: Any, dtype: str, probability: Probability | None, decision: Decision) -> Affine:
     coef = dense(model.coef_)
     labels = model.classes_.tolist()
-    two = len(labels) == 2
+    if len(labels) != 2:
+        decision = "argmax"
+        probability = None
     return Affine(
-        coef, dense(model.intercept_), labels=labels, decision=decision if two else "argmax",
-        probability=probability if two else None, dtype=_width(coef, dtype),
+        coef, dense(model.intercept_), labels=labels, decision=decision, probability=probability,
+        dtype=_width(coef, dtype),
     )  # fmt: skip
 
 
