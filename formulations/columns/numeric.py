@@ -174,8 +174,7 @@ def _write_moves(state: NumericState) -> None:
     down, up = state.moves["down"], state.moves["up"]
     home = state.block.factual[state.name]
     terms = ((1.0, state.x), (-1.0 / state.unit, home), (1.0, down), (-1.0, up))
-    form = LinearForm(state.origin / state.unit, terms)
-    state.add("move", state.name, form, lower=0.0, upper=0.0)
+    state.add("move", state.name, LinearForm(state.origin / state.unit, terms), lower=0.0, upper=0.0)
     if not state.cells.keys:
         return
     # Implied for integral cuts, and what makes the bound strong. A fall shrinks to the right, so it is the negative of

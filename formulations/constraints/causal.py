@@ -359,8 +359,7 @@ def _charge(block: Any, residual: Residual, amount: LinearForm, move: LinearForm
     unit = residual.unit
     name = residual.coordinate.name
     rest = move + amount.scaled(-1.0)
-    sides = (("down", -1.0, 0), ("up", 1.0, 1))
-    for side, sign, k in sides:
+    for side, sign, k in (("down", -1.0, 0), ("up", 1.0, 1)):
         most = sign * residual.move[k] / unit
         followed = min(most, (sign * residual.effect[k] + residual.slack) / unit)
         free.add((name, side), amount.scaled(sign / unit) + LinearForm(0.0, ((-most, on),)), upper=0.0)
@@ -378,8 +377,7 @@ class _Shift:
     def place(self, point: Mapping[str, float]) -> None:
         """Set the amount."""
         off = _off(self.residual, point)
-        slack = self.residual.slack
-        self.amount.place(math.copysign(abs(off) - slack, off) if off else 0.0)
+        self.amount.place(math.copysign(abs(off) - self.residual.slack, off) if off else 0.0)
 
 
 @final
@@ -403,8 +401,7 @@ def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
     value = residual.form.value()
     x = point[residual.coordinate.name]
-    home = residual.coordinate.x0
-    noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(home))))
+    noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(residual.coordinate.x0))))
     return value if abs(value) > residual.slack + noise else 0.0
 
 

@@ -309,8 +309,7 @@ class Hull(AbstractElastic):
                 )  # fmt: skip
             if self.data.empty:
                 raise InvalidValueError("Hull", "at least one row", "data has none", "Give rows of the target class.")
-            points = self._points_of_data(space, self.data)
-            self._known.update(space=space, points=points)
+            self._known.update(space=space, points=self._points_of_data(space, self.data))
         found: HullPoints = self._known["points"]
         return found
 

@@ -213,8 +213,7 @@ class Condition:
 
 def _bound(feature: Feature, value: Any) -> float:
     """Return a number that integers are compared with, which need not be one."""
-    number = is_number(value)
-    if number and math.isfinite(value):
+    if is_number(value) and math.isfinite(value):
         Moderate().require("A condition", f"the value of column {feature.name!r}", value)
         return float(value)
     return feature.to_coordinate(value)  # says what is wrong with it

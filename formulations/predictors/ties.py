@@ -268,8 +268,7 @@ def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach
     """
     roundings = []
     for point in _corners(factual, reach):
-        coordinates = point_row(predictor.space, point)
-        roundings.append(rounding_at(predictor, coordinates, reach, in_row=True))
+        roundings.append(rounding_at(predictor, point_row(predictor.space, point), reach, in_row=True))
     return max(roundings) + own_steps(predictor, factual, reach)
 
 

@@ -398,15 +398,13 @@ def _add_flips(model: Any, question: ShiftQuestion) -> None:
     flips = list(model.flip.values())
     model.few = pyo.Constraint(expr=sum_of(flips) <= min(question.radius, float(len(y))))
     if question.rows.intercept and question.rows.loss != "squared":
-        positive = sum_of(flips, -y, float((y > 0.0).sum()))
-        model.both = pyo.Constraint(expr=(1.0, positive, len(y) - 1.0))
+        model.both = pyo.Constraint(expr=(1.0, sum_of(flips, -y, float((y > 0.0).sum())), len(y) - 1.0))
 
 
 # ---- entries that move -----------------------------------------------------------------------------------------------
 def moved_weights(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[tuple[int, int], Any]:
     """Return by (i, j) what the move of an entry, times weight j, adds to the score of row i."""
-    bounds = (-sizes.weight, sizes.weight)
-    return _moved(model, question, "weight_step", lambda _i, j: model.w[j], bounds)
+    return _moved(model, question, "weight_step", lambda _i, j: model.w[j], (-sizes.weight, sizes.weight))
 
 
 def moved_pulls(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[tuple[int, int], Any]:

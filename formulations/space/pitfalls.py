@@ -620,8 +620,7 @@ def _numbers_as_levels(feature: Feature, column: pd.Series[Any], words: Collecti
 def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
     """Yield that some values of a column of numbers look like codes: no amounts, but words for what is not known."""
     name = feature.name
-    numbers = column.dropna().to_numpy(dtype=np.float64)
-    values, counts = np.unique(numbers, return_counts=True)
+    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     low = _codes_below(values, counts)
     high = _codes_below(-values[low:][::-1], counts[low:][::-1], is_upper=True)
     if not low + high:
@@ -675,8 +674,7 @@ def _has_nines(number: float) -> bool:
 def _are_apart(codes: Floats, counts: Counts, amounts: Floats, beside: Counts, *, is_upper: bool) -> bool:
     """Whether values at one end of a column are too far from the others, and too frequent, to be their end."""
     gap = float(amounts[0] - codes[-1])
-    near = amounts[:_NEAREST]
-    usual = float(np.diff(near).max())
+    usual = float(np.diff(amounts[:_NEAREST]).max())
     often = float(counts.max()) >= _SPIKE * float(beside[:_NEAREST].mean())
     width = float(amounts[-1] - amounts[0])
     if is_upper:

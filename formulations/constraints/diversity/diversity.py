@@ -94,8 +94,7 @@ class AbstractDiversity(ABC):
 def differs_row(block: Any, forms: list[LinearForm]) -> None:
     """Add the row that some of the forms must be 1, in the constraint ``differs`` of the block."""
     rows = Rows(block, "differs")
-    index = f"earlier_{len(block.differs) + 1}"
-    rows.add(index, total(forms), lower=1.0)
+    rows.add(f"earlier_{len(block.differs) + 1}", total(forms), lower=1.0)
 
 
 def _number_splits(predictor: Predictor) -> Iterator[NumberSplit]:
@@ -190,10 +189,9 @@ class OtherDecisions(AbstractDiversity):
 
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
-        x = program.x
         program.embedded.make_cells()
         forms = []
-        for name, c in x.coordinates.items():
+        for name, c in program.x.coordinates.items():
             if not c.is_point:
                 forms.append(c.differs(point[name]))
         differs_row(program.model, [*forms, program.embedded.differs()])

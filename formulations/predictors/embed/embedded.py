@@ -191,8 +191,7 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
     predictor = block.predictor
     core = block.predictor.core
     point = block.x.decoded()
-    coordinates = point_row(predictor.space, point)
-    theirs = predictor.score(coordinates)
+    theirs = predictor.score(point_row(predictor.space, point))
     ours = _scores(block, theirs.shape)
     row = predictor.space.frame([point])
     model = open_model(predictor.model)
@@ -270,11 +269,10 @@ class Inputs:
         self.offset = np.zeros(len(predictor.encoding.columns))
         free = self._hold(predictor.encoding.columns, read)
         self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
-        unseen = predictor.unseen
         self._levels: dict[str, Any] = {}
         for _, column, name in free:
             if column.table is not None and name not in self._levels:
-                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
+                self._levels[name] = _known(x.reach[name], predictor.unseen.get(name, frozenset()))
         starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
         self._starts = np.array(starts[:-1], dtype=np.intp)
         groups = [slice(low, high) for low, high in pairwise(starts)]

@@ -232,10 +232,9 @@ class AbstractNetwork(AbstractEmbedded):
         z = LinearForm(0.0, ((1.0, neuron.on),))
         a = neuron.received
         low = neuron.lower
-        high = neuron.upper
         Rows(self, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
         Rows(self, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
-        Rows(self, "off").add(neuron.index, y + z.scaled(-high), upper=0.0)
+        Rows(self, "off").add(neuron.index, y + z.scaled(-neuron.upper), upper=0.0)
 
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:

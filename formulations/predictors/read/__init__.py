@@ -170,8 +170,7 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
 
 def _root(model: Any) -> str:
     """Return the name of the library that a model comes from; what a reader opened is of the reader's library."""
-    module = type(model).__module__
-    return module.removeprefix(f"{__name__}.").partition(".")[0]
+    return type(model).__module__.removeprefix(f"{__name__}.").partition(".")[0]
 
 
 @functools.cache

@@ -582,8 +582,7 @@ def _text(booster: Any) -> LightgbmText:
 
 
 def _adapted(booster: Any, text: LightgbmText) -> BoosterClassifier | BoosterRegressor:
-    kind = next(iter(text.objective), "")
-    if kind in {*_TWO, *_SEVERAL}:
+    if next(iter(text.objective), "") in {*_TWO, *_SEVERAL}:
         return BoosterClassifier(booster, max(2, text.n_scores))
     return BoosterRegressor(booster)
 
@@ -636,8 +635,7 @@ def _matrix(booster: Any, text: LightgbmText, rows: Any) -> Any:
     elif isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":
         rows = rows.astype(np.float32)
     for place in sorted(text.by_set):
-        column = rows[:, [place]]
-        values = np.asarray(dense(column), dtype=np.float64)
+        values = np.asarray(dense(rows[:, [place]]), dtype=np.float64)
         if (values != np.rint(values)).any() or (np.abs(values) >= 2.0**31).any():
             raise refuse(
                 "whole numbers as categories", f"LightGBM takes column {text.names[place]!r} as such and it has others",
@@ -664,8 +662,7 @@ def _codes(booster: Any, text: LightgbmText, frame: pd.DataFrame) -> NDArray[Any
     frame = frame.copy(deep=False)
     for name, levels in zip(categories, trained, strict=True):
         codes = frame[name].cat.set_categories(levels).cat.codes
-        by_number = frame.columns.get_loc(name) in text.by_number
-        if by_number:
+        if frame.columns.get_loc(name) in text.by_number:
             frame[name] = codes.where(codes >= 0, np.nan)
         else:
             frame[name] = codes

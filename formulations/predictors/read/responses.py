@@ -112,8 +112,7 @@ def response(member: Member, methods: Sequence[str], position: int = 1) -> Respo
             return Response(member.predictor, method, (0.0, 1.0), lambda scores: scores, "identity")
         return Response(member.predictor, method, (-1.0, 0.0), lambda scores: -scores, _rest)
     elif core.probability is not None:
-        head = core.head
-        values = partial(head.of_position, position=position)
+        values = partial(core.head.of_position, position=position)
         return Response(member.predictor, method, (1.0,), values, core.probability)
     raise refuse(
         f"a {method} that follows from one score", f"that of {title} does not", "Give another classifier under it."

@@ -81,8 +81,7 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
     for place, entry in enumerate(entries):
         if "offsets" in entry and len(entry["offsets"]) > 1:
             text = bytes(entry["values"])
-            ends = entry["offsets"]
-            tables[place] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
+            tables[place] = [text[a:b].decode() for a, b in itertools.pairwise(entry["offsets"])]
         elif "offsets" not in entry and entry["values"]:
             tables[place] = entry["values"]
             if tables[place] != sorted(tables[place]):
@@ -222,8 +221,7 @@ class Saved:
         part = document["learner"]["gradient_booster"]
         name = str(part["name"])
         model = trees_of(part)
-        scales = drop_weights(part)
-        return cls(booster, document, name, model, scales or None, scales_sums=name == "dart")
+        return cls(booster, document, name, model, drop_weights(part) or None, scales_sums=name == "dart")
 
     @property
     def objective(self) -> str:

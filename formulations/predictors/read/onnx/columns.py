@@ -284,8 +284,7 @@ class OnnxColumns:
     def transform(self, rows: Any) -> NDArray[Any]:
         """Return the matrix that the model proper reads, (n, m)."""
         if not hasattr(self, "feature_names_in_") and rows.dtype == object:
-            names = list(self.space.names)
-            coordinates = self.space.coordinates(pd.DataFrame(rows, columns=names))
+            coordinates = self.space.coordinates(pd.DataFrame(rows, columns=list(self.space.names)))
             rows = Encoding.identity(self.space).matrix(coordinates)
         return self.graph.part(self.graph.names, [self.matrix]).run(*self.feeds(rows))[0]
 

@@ -89,11 +89,10 @@ _REGRESSORS: Final = (
 
 
 def _regressor(model: Any, dtype: str) -> Affine:
-    name = type(model).__name__
     coef = dense(model.coef_)
     if coef.ndim != 1:
         raise refuse(
-            "one output", f"{name} was fitted on y with {coef.shape[0]} column(s)",
+            "one output", f"{type(model).__name__} was fitted on y with {coef.shape[0]} column(s)",
             "Fit it on a one-dimensional y, one model per output.",
         )  # fmt: skip
     return Affine(coef, dense(model.intercept_), dtype=_width(coef, dtype))
@@ -340,14 +339,13 @@ def _tuned(model: Any, behind: Behind) -> Composite:
 
 def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> Composite:
     """Read ``positive iff value >= threshold``; None is the second label."""
-    name = type(model).__name__
     labels = labels_of(model)
     estimator = getattr(model, "estimator_", model.estimator)
     methods = model._get_response_method()  # noqa: SLF001
     position = 1
     if positive is not None:
         position = labels.index(positive)
-    member = Member.read(behind, f"the classifier under {name}", estimator)
+    member = Member.read(behind, f"the classifier under {type(model).__name__}", estimator)
     asked = response(member, [methods] if isinstance(methods, str) else methods, position)
     if threshold == "auto":
         cut = {"predict_proba": 0.5}.get(asked.method, 0.0)

@@ -146,23 +146,21 @@ def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
 
 
 def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
-    scores = model.n_trees_per_iteration_
     trees = []
     for stage in model._predictors:  # noqa: SLF001
         for k, member in enumerate(stage):
             nodes = member.nodes
             links = (nodes["left"], nodes["right"])
-            value = _column(nodes["value"], k, scores)
+            value = _column(nodes["value"], k, model.n_trees_per_iteration_)
             leaf = nodes["is_leaf"] != 0
             trees.append(_tree(leaf, nodes["feature_idx"], nodes["num_threshold"], links, value, *_categories(member)))
     return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
 
 
 def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decision: Decision) -> TreeEnsemble:
-    name = type(model).__name__
     if model.loss not in _SUMS:
         raise refuse(
-            "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
+            "a prediction that is a sum of leaves", f"{type(model).__name__} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
     labels = class_labels(model)
@@ -422,8 +420,7 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
         )  # fmt: skip
     scaled = []
     for k, one in enumerate(responses):
-        own_score = np.eye(len(labels))[k]
-        scaled.append(np.outer(own_score, one.row) * one.unit)
+        scaled.append(np.outer(np.eye(len(labels))[k], one.row) * one.unit)
     return composite(Combination(members, scaled, labels=labels, decision=_ties(model)))
 
 
