@@ -415,9 +415,7 @@ class Structure:
                 read[c] = e.read(c, space)
         if not isinstance(slack, Mapping):
             slack = dict.fromkeys(binding, slack)
-        allowed = {}
-        for c in binding:
-            allowed[c] = max(float(slack.get(c, 0.0)), _rounding(space[c]))
+        allowed = {column: max(float(slack.get(column, 0.0)), _rounding(space[column])) for column in binding}
         return cls(space, binding, read, allowed)
 
     def row(self, point: Mapping[str, float]) -> Floats:

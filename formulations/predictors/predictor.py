@@ -193,12 +193,9 @@ class Combination(AbstractRepresentation):
         who = "Combination"
         read = tuple(members)
         w = tuple(np.atleast_2d(as_numbers(who, "weights", part)) for part in weights)
-        widths = []
-        for m in read:
-            if votes:
-                widths.append(len(m.core.labels or ()))
-            else:
-                widths.append(m.core.n_scores)
+        widths = [member.core.n_scores for member in read]
+        if votes:
+            widths = [len(member.core.labels or ()) for member in read]
         rows = {part.shape[0] for part in w}
         if not read or len(rows) != 1 or [part.shape[1] for part in w] != widths:
             raise InvalidValueError(

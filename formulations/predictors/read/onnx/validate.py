@@ -390,10 +390,7 @@ def _check_growth(source: ValidatedModel) -> None:
             constants[node.output[0]] = (list(shape), math.prod(shape))
             continue
         data = [name for name in node.input if name in size]
-        fixed = []
-        for name in node.input:
-            if name in constants:
-                fixed.append(constants[name])
+        fixed = [constants[name] for name in node.input if name in constants]
         if node.op_type in ELEMENTWISE and len(data) > 1 and data[1] not in sums:
             raise source.refuse(
                 "one path from the columns to the prediction", f"has {_title(node)} of two computed tensors",
