@@ -513,7 +513,7 @@ def unit_of(interval: Interval, feature: Feature) -> float:
 
     Without bounds, the range of the data stands for it, or the factual where that is larger.
     """
-    width = interval.upper - interval.lower if interval.step is None else interval.step
+    width = interval.step or interval.upper - interval.lower
     if not math.isfinite(width) or width <= 0.0:
         width = max(feature.scale("range"), abs(interval.anchor))
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))

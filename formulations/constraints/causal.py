@@ -301,7 +301,7 @@ def refuse_others(x: Factual, rule: Any, equations: Collection[str]) -> None:
 
 def shift(block: Any, x: Factual, residuals: Mapping[str, Residual], actionable: Collection[str], rule: Any) -> None:
     """Soft interventions: each actionable column is off its equation by a shift, and this is what is charged."""
-    ends = {name: r.ends if name in actionable else (0.0, 0.0) for name, r in residuals.items()}
+    ends = dict.fromkeys(residuals, (0.0, 0.0)) | {k: r.ends for k, r in residuals.items() if k in actionable}
     amounts = _amounts(block, x, ends, rule)
     for name, residual in residuals.items():
         amount = amounts.coordinate(name)
@@ -315,7 +315,7 @@ def intervene(
 ) -> None:
     """Hard interventions: a binary lets a column off its equation, and then its whole move is charged."""
     _require_bounds(x, residuals, actionable)
-    ends = {name: r.move if name in actionable else (0.0, 0.0) for name, r in residuals.items()}
+    ends = dict.fromkeys(residuals, (0.0, 0.0)) | {k: r.move for k, r in residuals.items() if k in actionable}
     amounts = _amounts(block, x, ends, rule)
     block.intervened = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
     for name, residual in residuals.items():

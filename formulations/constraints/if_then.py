@@ -124,11 +124,15 @@ class Condition:
         if self.op != "changed":
             self._coordinates(feature)
 
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        """The values compared with: those of op "in", else the one."""
+        return self.value if self.op == "in" else (self.value,)
+
     def _coordinates(self, feature: Feature) -> list[float]:
-        values = self.value if self.op == "in" else (self.value,)
         if self.op in {"<=", ">="} and feature.kind == "integer":
-            return [_bound(feature, value) for value in values]
-        return list(map(feature.to_coordinate, values))
+            return [_bound(feature, value) for value in self._values]
+        return list(map(feature.to_coordinate, self._values))
 
     # ---- in the program ----------------------------------------------------------------------------------------------
     def indicator(self, x: Factual, *, surely: bool) -> LinearForm | Any:
@@ -184,8 +188,7 @@ class Condition:
         off = 0.0
         if feature.step is not None:
             off = STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
-        wanted = self.value if self.op == "in" else (self.value,)
-        return any(abs(value - float(other)) <= off for other in wanted) != (self.op == "!=")
+        return any(abs(value - float(other)) <= off for other in self._values) != (self.op == "!=")
 
     def is_no_further(self, feature: Feature, x0: float, value: float, *, toward: bool) -> bool:
         """Tell whether a coordinate is the person's own, or on the way ``toward`` the condition or away from it."""

@@ -181,7 +181,8 @@ class Linear(AbstractElastic):
             own = sum(float(a) * x.point[name] for name, a in self.coefficients.items())
             low = min(low, own - self.further)
             high = max(high, own + self.further)
-        return (None if self.sense == "<=" else low), (None if self.sense == ">=" else high)
+        sides = {"<=": (None, high), ">=": (low, None), "==": (low, high)}
+        return sides[self.sense]
 
     def _form(self, x: AbstractColumns) -> LinearForm:
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())

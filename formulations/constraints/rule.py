@@ -462,7 +462,8 @@ class RuleCharges(AbstractCost):
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the cost's own prices, and none for columns that may move as a consequence."""
         free = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
-        return {name: () if name in free else prices for name, prices in self._stated.prices(space).items()}
+        prices = self._stated.prices(space)
+        return prices | dict.fromkeys(free.intersection(prices), ())
 
     def build(self, x: Factual) -> Any:
         """Return the cost of what is charged plus the surcharges of the rules that are imposed on the block."""

@@ -169,14 +169,14 @@ class Encoding:
     _plan: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        place = {name: j for j, name in enumerate(self.names)}
+        place: dict[str | None, int] = {None: 0, **dict(zip(self.names, range(len(self.names)), strict=True))}
         reading: dict[tuple[str | None, bool], list[int]] = {}
         for i, column in enumerate(self.columns):
             reading.setdefault((column.feature, column.table is not None), []).append(i)
         plan = []
         for (name, has_table), targets in reading.items():
             tables = self._side_by_side(targets) if has_table else None
-            plan.append((0 if name is None else place[name], targets, tables))
+            plan.append((place[name], targets, tables))
         object.__setattr__(self, "_plan", tuple(plan))
 
     def _side_by_side(self, targets: list[int]) -> Any:
@@ -302,7 +302,7 @@ class SparseTable(Sequence[float]):
         if isinstance(rank, slice):
             return tuple(np.asarray(self)[rank].tolist())
         place = range(self.size)[rank]
-        return self.values[self.ranks.index(place)] if place in self.ranks else 0.0
+        return dict(zip(self.ranks, self.values, strict=True)).get(place, 0.0)
 
     def __iter__(self) -> Iterator[float]:
         return iter(np.asarray(self).tolist())

@@ -189,7 +189,9 @@ def _embedded(predictor: Predictor, x: AbstractColumns, formulation: str, known:
     core = predictor.core
     if isinstance(core, Combination):
         members = [_embedded(member, x, formulation, known) for member in core.members]
-        return (EmbeddedVotes if core.votes else EmbeddedSum)(predictor, x, members)
+        if core.votes:
+            return EmbeddedVotes(predictor, x, members)
+        return EmbeddedSum(predictor, x, members)
     kind = kind_of(predictor)
     choices = FORMULATIONS[kind]
     make = choices.get(formulation, next(iter(choices.values())))

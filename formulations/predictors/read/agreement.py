@@ -165,7 +165,7 @@ class _Reading:
     def __init__(self, predictor: Predictor, rows: Floats, width: str | None) -> None:
         self.core = predictor.core
         self.scores = predictor.score(rows)
-        self.width = _width(self.core) if width is None else width
+        self.width = width or _width(self.core)
         size = _size(self.core, np.asarray(predictor.encoding.matrix(rows), dtype=np.float64))
         self.error = READ_ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
@@ -179,7 +179,8 @@ class _Reading:
             off = ~(np.abs(decided - answers.labels) <= self.error)
             return self._first(off, answers.labels, decided)
         off = np.asarray(decided != answers.labels, dtype=bool).reshape(n)
-        off = off if self.counts else off & self._sure()
+        if not self.counts:
+            off = off & self._sure()
         difference = self._first(off, answers.labels, decided)
         if difference is not None:
             return difference

@@ -475,7 +475,7 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     text = _text(booster)
     kind, *options = text.objective or ("custom",)
     _check_options(estimator, name, kind, options)
-    labels = class_labels(estimator) if name in _CLASSIFIERS else None
+    labels = class_labels(estimator)
     if labels is None and text.n_scores > 1:
         raise refuse(
             "one score", f"the model has {text.n_scores} and no classes", "Fit it with objective='multiclass'."

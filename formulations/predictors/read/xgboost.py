@@ -159,8 +159,11 @@ def missing_numbers(own: float | None, encoding: Encoding) -> list[frozenset[flo
     encoding
         What it sees. Zeros of a sparse matrix are not stored, so they are missing too.
     """
-    numbers = {0.0} if encoding.sparse else set()
-    numbers |= set() if own is None or np.isnan(own) else {float(np.float32(own))}
+    numbers = set()
+    if encoding.sparse:
+        numbers.add(0.0)
+    if own is not None and not np.isnan(own):
+        numbers.add(float(np.float32(own)))
     return [frozenset(number for number in numbers if _holds(column, number)) for column in encoding.columns]
 
 

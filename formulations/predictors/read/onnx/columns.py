@@ -315,20 +315,21 @@ class OnnxColumns:
         dtype = self.graph.types[value.name]
         row = []
         for column in columns:
-            number = column.table is None
-            if number and dtype not in {"float32", "float64", "int64", "int32"}:
+            if column.table is not None:
+                row.append(Column(column.feature, table=()))
+                continue
+            if dtype not in {"float32", "float64", "int64", "int32"}:
                 raise self.graph.source.refuse(
                     "numbers as inputs for numeric columns",
                     f"takes {self.space[column.feature].kind} column {column.feature!r} as {_NAMES.get(dtype, 'else')}",
                     "Describe the column by its levels, as categorical or binary.",
                 )  # fmt: skip
-            if number and dtype.startswith("int") and self.space[column.feature].kind != "integer":
+            if dtype.startswith("int") and self.space[column.feature].kind != "integer":
                 raise self.graph.source.refuse(
                     "integer columns in an input of integers", f"takes column {column.feature!r}, which is continuous",
                     "Make its kind integer, or export the model with float inputs.",
                 )  # fmt: skip
-            first = (_CAST,) if number and dtype == "float32" else ()
-            row.append(Column(column.feature, steps=first, table=None if number else ()))
+            row.append(Column(column.feature, steps=(_CAST,) if dtype == "float32" else ()))
         return as_row(row)
 
 

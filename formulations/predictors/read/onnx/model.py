@@ -393,7 +393,7 @@ class _Reader:
         self._check_link(self.at.get("post_transform", "NONE"), classifier, one)
         divisor = float(len(trees)) if averaged else 1.0
         return Ensemble(
-            (*trees, *_constant(base * divisor)), None if labels is None else tuple(labels),
+            (*trees, *_constant(base * divisor)), labels,
             0.5 if one and (weights >= 0).all() else 0.0, divisor,
         )  # fmt: skip
 
@@ -412,15 +412,15 @@ class _Reader:
             raise self.fail(f"{name} from 0 to {len(names) - 1}", f"{name}={number}")
         return names[number]
 
-    def _labels(self) -> list[Any]:
+    def _labels(self) -> tuple[Any, ...]:
         texts = self.at.get("classlabels_strings", [])
         numbers = self.at.get("classlabels_int64s", [])
         labels = list(texts or numbers)
         if (texts and numbers) or len(labels) < 2 or len(set(labels)) != len(labels):
             raise self.fail("at least two different class labels", f"{labels}", "Export a classifier of two classes.")
-        return labels
+        return tuple(labels)
 
-    def _weights(self, classifier: bool, labels: list[Any] | None) -> tuple[NDArray[np.intp], Floats, int]:
+    def _weights(self, classifier: bool, labels: tuple[Any, ...] | None) -> tuple[NDArray[np.intp], Floats, int]:
         kind = "class" if classifier else "target"
         ids = self._ints(f"{kind}_ids")
         weights = self._numbers(f"{kind}_weights")

@@ -164,10 +164,12 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
     labels = class_labels(model)
-    two = labels is not None and len(labels) == 2
+    of_two: dict[str, Any] = {}
+    if labels is not None and len(labels) == 2:
+        of_two = {"decision": decision, "probability": "logistic"}
     return TreeEnsemble(
         trees, base, labels=labels, divisor=0.5 if model.loss == "exponential" else 1.0, input_dtype=width,
-        decision=decision if two else None, probability="logistic" if two else None, n_inputs=model.n_features_in_,
+        n_inputs=model.n_features_in_, **of_two,
     )  # fmt: skip
 
 
