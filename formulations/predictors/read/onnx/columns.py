@@ -485,11 +485,10 @@ def _one_hot(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Column
     columns = given[0]
     _levels_only(step, node, columns)
     known = list(at.get("cats_strings", []) or at.get("cats_int64s", []))
-    if not at.get("zeros", 1):
-        is_text = step.graph.types.get(node.input[0], "") == "object"
+    if not at.get("zeros", 1) and step.graph.types.get(node.input[0], "") == "object":
         for column in columns.flat:
             for level in step.space[column.feature].levels:
-                if is_text and level not in known:
+                if level not in known:
                     raise step.refuse(
                         node, "levels that its encoder knows", "Remove the level from the space.",
                         f", which does not know level {level!r} of column {column.feature!r}",
