@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import charged_by, has_say_in_cost, mended_points
+from ceopt.formulations.constraints.rule import charged_by, mended_points
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import Predictor
@@ -286,10 +286,7 @@ def prepare(
         rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     else:
         rules = tuple(learned.rule(rule) for rule in checked.rules)
-    cost = checked.cost
-    if any(has_say_in_cost(rule, space) for rule in rules):
-        cost = charged_by(cost, rules, space)
-    checked = replace(checked, rules=rules, cost=cost)
+    checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     checkpoint("fitting the rules to the data")
     favoured = None
     if data is not None:

@@ -13,7 +13,7 @@ from ceopt.formulations.columns import Free
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed import write_one_of
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, given_up
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, active_ones
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.solvers.checks import Floats, Refusal, Text, check_fields
@@ -176,7 +176,7 @@ class ExactlyOne(AbstractRule):
 
     def given_up(self, factual: Point) -> tuple[str, ...]:
         """Return the column whose own leaving is no change; none in a row that breaks the rule."""
-        return tuple(given_up([self.columns], factual))
+        return tuple(active_ones([self.columns], factual))
 
     def unpriced(self, space: FeatureSpace) -> frozenset[str]:
         """Return the columns, of which one may move without a price."""

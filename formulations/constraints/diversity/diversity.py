@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.constraints.rule import given_up, has_clusters, nearest_cluster
+from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
@@ -115,7 +115,7 @@ def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, t
     for group in together:
         others = {name for other in together if set(other) != set(group) for name in other}
         if others.isdisjoint(group):
-            for standing in given_up([group], factual):
+            for standing in active_ones([group], factual):
                 groups[standing] = group
     return groups
 
