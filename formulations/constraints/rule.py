@@ -463,7 +463,8 @@ class RuleCharges(AbstractCost):
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the cost's prices, with none for columns priced through a rule (``unpriced``)."""
         unpriced = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
-        return {**self._program_cost.prices(space), **dict.fromkeys(unpriced, ())}
+        prices = self._program_cost.prices(space)
+        return prices | dict.fromkeys(unpriced.intersection(prices), ())
 
     def build(self, x: Factual) -> Any:
         """Return the cost of the charged point plus the penalties of the rules that are imposed on the block."""
