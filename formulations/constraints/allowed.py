@@ -15,7 +15,7 @@ from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Point, no_further_words
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
-from ceopt.formulations.space.encoding import beyond_rounding
+from ceopt.formulations.space.feature import beyond_rounding
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS

@@ -31,8 +31,7 @@ from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed import embed
-from ceopt.formulations.space.encoding import trace_within
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import Feature, sum_tolerance
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Choice, Floats, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
@@ -89,7 +88,7 @@ class Interventions:
             feature = self.structure.space[name]
             noise = 0.0
             if not feature.is_finite:
-                noise = float(trace_within(feature, factual[name]))
+                noise = float(sum_tolerance(feature, factual[name]))
             if move > noise:
                 worst = max(worst, move)
         return worst
@@ -401,7 +400,7 @@ def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
     value = residual.form.value()
     x = point[residual.coordinate.name]
-    noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(residual.coordinate.x0))))
+    noise = float(sum_tolerance(residual.coordinate.feature, max(abs(x), abs(residual.coordinate.x0))))
     return value if abs(value) > residual.slack + noise else 0.0
 
 

@@ -17,7 +17,8 @@ import pandas as pd
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import as_written, given, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
-from ceopt.formulations.space.encoding import Encoding, trace_within
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.feature import Feature, sum_tolerance
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, frame_of, require_space
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.feature import Feature
 
 # ==== One equation: linear, or a fitted regressor and its inputs ======================================================
 
@@ -463,7 +463,7 @@ class Structure:
         """Return how far a column is off its equation, and how far it may be to count as following it, (n,) each."""
         effects, sizes = self.effects(column, factual, points)
         x = points[:, self.place(column)]
-        noise = trace_within(self.space[column], np.maximum(np.abs(x), sizes))
+        noise = sum_tolerance(self.space[column], np.maximum(np.abs(x), sizes))
         return x - factual[column] - effects, self.slack[column] + noise
 
     def followed(self, columns: Collection[str], factual: Mapping[str, float], points: Floats) -> Floats:
@@ -478,7 +478,7 @@ class Structure:
                 values = points[:, self.place(column)]
                 home = factual[column]
                 wanted = home + effects
-                noise = trace_within(self.space[column], np.maximum(np.abs(wanted), sizes))
+                noise = sum_tolerance(self.space[column], np.maximum(np.abs(wanted), sizes))
                 held = _held(self.space[column], home, wanted, self.slack[column] + noise)
                 follows = ~(
                     np.abs(values - wanted) > self.slack[column] + noise

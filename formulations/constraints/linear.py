@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractElastic, Beyond, no_further_words
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.encoding import beyond_rounding, trace_of
+from ceopt.formulations.space.feature import beyond_rounding, column_tolerance
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -190,8 +190,8 @@ class Linear(AbstractElastic):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
         off, size = self._off(factual, point)
-        allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
-        return beyond_rounding(off, allowed + SUM_ROUNDING * size)
+        shares = [abs(float(a)) * column_tolerance(space[name], point[name]) for name, a in self.coefficients.items()]
+        return beyond_rounding(off, max(shares) + SUM_ROUNDING * size)
 
     def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, without a tolerance but that of a sum."""

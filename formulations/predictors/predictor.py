@@ -31,7 +31,7 @@ from ceopt.formulations.predictors.representation import (
     set_frozen,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import Column, Encoding, entries
+from ceopt.formulations.space.encoding import Column, Encoding, nonzero_entries
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
@@ -127,7 +127,7 @@ class Predictor:
             for column in part.encoding.columns:
                 if column.feature is None or column.table is None:
                     continue
-                ranks, values = entries(column.table)
+                ranks, values = nonzero_entries(column.table)
                 if np.isnan(values).any():
                     more = frozenset(ranks[np.isnan(values)].tolist())
                     ranks_of[column.feature] = ranks_of.get(column.feature, frozenset()) | more

@@ -37,7 +37,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import span
+from ceopt.formulations.space.encoding import table_range
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
@@ -144,7 +144,7 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
         if column.feature is None:
             width = 0.0
         elif column.table is not None:
-            width = span(column.table)
+            width = table_range(column.table)
         elif not weights[:, place].any():
             width = 0.0  # a column that is not read may be one that clips
         else:

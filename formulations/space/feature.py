@@ -25,6 +25,7 @@ from ceopt.formulations.space.dtypes import (
     pool,
 )
 from ceopt.formulations.space.dtypes import pool as array_of
+from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
 from ceopt.solvers.checks import (
     LARGEST,
     AbstractCheck,
@@ -736,3 +737,36 @@ class Step:
                 return slope / value, offset / value
             case _:
                 return slope, offset
+
+
+# ==== Tolerance: by how much a solver's value of a column may differ from the exact one ===============================
+
+
+def beyond_rounding(off: float, rounding: float) -> float:
+    """Return the distance ``off``, or 0 if it is at most ``rounding``."""
+    if off > rounding:
+        return off
+    return 0.0
+
+
+def column_tolerance(feature: Feature, number: float) -> float:
+    """Return the solver tolerance of a column at a value: a share of its step, if it has one."""
+    if feature.is_finite:
+        return TRACE
+    if feature.spacing is None:
+        return float(sum_tolerance(feature, number))
+    return TRACE * min(feature.spacing, 1.0)
+
+
+def sum_tolerance(feature: Feature, size: Any) -> Any:
+    """Return the tolerance for comparing sums of magnitude ``size`` with a column.
+
+    It is a share of the size, but of no more than the column's width, plus the rounding error of the sum.
+    """
+    if feature.is_finite:
+        low, high = feature.coordinate_limits
+    else:
+        low, high = feature.lower, feature.upper
+    size = np.abs(size)
+    share = np.minimum(np.maximum(1.0, size), high - low)
+    return TRACE * share + SUM_ROUNDING * size

@@ -29,7 +29,7 @@ from ceopt.formulations.linear_form import LinearForm, total
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
-from ceopt.formulations.space.encoding import WIDE, entries
+from ceopt.formulations.space.encoding import WIDE, nonzero_entries
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import SUM_ROUNDING
@@ -321,7 +321,7 @@ class Inputs:
                 at = np.array([first[name]])
                 own = np.array([slope])
             else:
-                ranks, own = entries(column.table)
+                ranks, own = nonzero_entries(column.table)
                 at = place[name][ranks]
             is_atom = (at >= 0) & ~np.isnan(own)
             rows += [i] * int(is_atom.sum())
