@@ -250,7 +250,7 @@ class Encoding:
             values = x[:, source]
             if tables is not None:  # one look-up for all columns of a category, as there may be many one-hot columns
                 rows = tables[values.astype(np.intp)]
-                if sp.issparse(rows):
+                if not isinstance(tables, np.ndarray):
                     rows = rows.toarray()
                 matrix[:, targets] = rows
                 continue
