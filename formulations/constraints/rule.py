@@ -260,12 +260,8 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     names: set[str] = set()
     for position, rule in enumerate(given):
         if not isinstance(rule, AbstractRule):
-            raise InvalidTypeError(
-                "constraints",
-                "rules",
-                f"one is {rule!r}",
-                "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1).",
-            )
+            then = "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1)."
+            raise InvalidTypeError("constraints", "rules", f"one is {rule!r}", then)
         if not isinstance(rule.manifest, Manifest):
             raise InvalidTypeError(
                 "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",

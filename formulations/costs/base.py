@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -39,7 +40,8 @@ __all__ = [
     "slopes_of",
 ]
 
-
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
 _NO_SCALE = Refusal("positive scales", "Give a positive number per column.")
 #: What a scale may be: the name of a statistic, or a mapping from columns to numbers to divide by.
 SCALE = OneOrMapping(
@@ -132,13 +134,11 @@ class AbstractCost(ABC):
     def build(self, x: Factual) -> Any:
         """Return the objective as a Pyomo expression over a person's block, adding variables there where needed."""
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the cost of ``point``, both given in coordinates, in plain Python arithmetic."""
         return self.cost_of(self.column_costs(space, factual, point).values())
 
-    def column_costs(
-        self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
-    ) -> dict[str, float]:
+    def column_costs(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
         """Return the cost of each column's move alone."""
         costs = {}
         for name, prices in self.prices(space).items():
@@ -150,11 +150,11 @@ class AbstractCost(ABC):
         """Return the cost of a point from those of its columns' moves alone: their sum."""
         return float(sum(column_costs))
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the magnitude of the cost at a point, as a length; it sets the unit of :meth:`in_units`."""
         return self.value(space, factual, point)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return the program's objective at points, coordinates (n, d) in the space's order, shape (n,)."""
         return np.asarray(price_table(self.prices(space), space, factual, points).sum(axis=1))
 
@@ -232,15 +232,15 @@ class Sum(AbstractCost):
             parts.append(weight * cost.stated(x, unit))
         return sum(parts)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return the weighted sum of the parts' objectives."""
         return np.asarray(sum(factor * cost.objectives(space, factual, points) for factor, cost in self._addends()))
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the weighted sum of the parts' values."""
         return float(sum(factor * cost.value(space, factual, point) for factor, cost in self.terms))
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the largest value among curved terms with a positive factor; without one, the value of the sum.
 
         Linear terms may be of any magnitude (10,000 per change, say) and do not set the unit.
@@ -265,29 +265,14 @@ class InUnits(AbstractCost):
     cost: AbstractCost
     unit: float
 
-    @property
-    def additive(self) -> bool:  # type: ignore[override]
-        """Whether ``cost`` is additive."""
-        return self.cost.additive
-
-    @property
-    def curved(self) -> bool:  # type: ignore[override]
-        """Whether ``cost`` is curved."""
-        return self.cost.curved
-
-    @property
-    def power(self) -> int:  # type: ignore[override]
-        """Degree of the objective of ``cost``."""
-        return self.cost.power
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether ``cost`` is joint."""
-        return self.cost.is_joint
+    additive = property(attrgetter("cost.additive"))
+    curved = property(attrgetter("cost.curved"))
+    power = property(attrgetter("cost.power"))
+    is_joint = property(attrgetter("cost.is_joint"))
 
     @property
     def _factor(self) -> float:
-        return self.unit**-self.power
+        return self.unit**-self.cost.power
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
         """Return the cost fitted to data, in the same unit."""
@@ -310,13 +295,11 @@ class InUnits(AbstractCost):
         """Return the objective, divided by ``unit ** power``."""
         return self.cost.stated(x, self.unit)
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the cost in its own unit."""
         return self.cost.value(space, factual, point)
 
-    def column_costs(
-        self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
-    ) -> dict[str, float]:
+    def column_costs(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
         """Return the cost of each column's move alone, in its own unit."""
         return self.cost.column_costs(space, factual, point)
 
@@ -324,11 +307,11 @@ class InUnits(AbstractCost):
         """Return the cost of a point from those of its columns' moves, in its own unit."""
         return self.cost.cost_of(column_costs)
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the magnitude of ``cost`` at a point, in its own unit."""
         return self.cost.size(space, factual, point)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return the objectives of ``cost``, divided by ``unit ** power``."""
         return self._factor * self.cost.objectives(space, factual, points)
 
@@ -341,9 +324,7 @@ class InUnits(AbstractCost):
         return self.cost.to_objective(cost) * self._factor
 
 
-def price_table(
-    prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, factual: Mapping[str, float], points: Floats
-) -> Floats:
+def price_table(prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
     """Return the cost of each column's move alone at points (n, d), shape (n, d)."""
     table = np.zeros(points.shape)
     for j, feature in enumerate(space):
@@ -363,9 +344,7 @@ def prices_of(prices: Sequence[Price], feature: Feature, x0: float, values: Floa
 
 
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
-    if isinstance(cost, Sum):
-        return cost.terms
-    return ((1.0, cost),)
+    return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
 
 
 def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[AbstractCharge, Price]]:
@@ -438,7 +417,7 @@ class CostCutoff:
     """
 
     space: FeatureSpace
-    factual: Mapping[str, float]
+    factual: Point
     cost: AbstractCost
     budget: float
     _prices: dict[str, tuple[Price, ...]] = field(init=False, repr=False)

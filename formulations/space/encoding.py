@@ -119,9 +119,7 @@ class Column:
         """
         seen = self.seen(coordinates, input_dtype)
         theta = np.asarray(thresholds, dtype=np.float64)
-        if inclusive:
-            return np.asarray(seen <= theta)
-        return np.asarray(seen < theta)
+        return np.asarray(seen <= theta if inclusive else seen < theta)
 
     def largest_left(
         self, thresholds: ArrayLike, input_dtype: DTypeLike, *, inclusive: bool = True

@@ -744,9 +744,7 @@ class Step:
 
 def beyond_rounding(off: float, rounding: float) -> float:
     """Return the distance ``off``, or 0 if it is at most ``rounding``."""
-    if off > rounding:
-        return off
-    return 0.0
+    return off if off > rounding else 0.0
 
 
 def column_tolerance(feature: Feature, number: float) -> float:
