@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from operator import attrgetter
@@ -146,7 +146,7 @@ class AbstractCost(ABC):
             costs[name] = sum(price.of(move) for price in prices)
         return costs
 
-    def cost_of(self, column_costs: Any) -> float:
+    def cost_of(self, column_costs: Iterable[float]) -> float:
         """Return the cost of a point from those of its columns' moves alone: their sum."""
         return float(sum(column_costs))
 
@@ -303,7 +303,7 @@ class InUnits(AbstractCost):
         """Return the cost of each column's move alone, in its own unit."""
         return self.cost.column_costs(space, factual, point)
 
-    def cost_of(self, column_costs: Any) -> float:
+    def cost_of(self, column_costs: Iterable[float]) -> float:
         """Return the cost of a point from those of its columns' moves, in its own unit."""
         return self.cost.cost_of(column_costs)
 
@@ -438,8 +438,7 @@ class CostCutoff:
     def narrowed(self, reach: Reach) -> dict[str, Interval | Levels]:
         """Return the reach without values whose move alone exceeds the budget."""
         narrow: dict[str, Interval | Levels] = {}
-        for feature in self.space:
-            name = feature.name
+        for name in self.space.names:
             part = reach[name]
             if isinstance(part, Levels):
                 narrow[name] = Levels(self._affordable(name, part))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.solvers.checks import Floats
@@ -127,8 +128,10 @@ class AbstractForest(AbstractEmbedded):
         cells = self.x.numeric(cut.name).cells
         return cells.right_of(cut.key), (cut.name, cells.text(cut.key))
 
-    def add_big_m(self, rows: str, index: Any, column: Any, switch: LinearForm, *, distance: float, end: float) -> None:
-        """Add ``value + distance * switch <= end`` (``not_above``) or ``>= end``; no row for a distance near 0."""
+    def _bind_if(
+        self, rows: str, index: Any, column: Numeric, switch: LinearForm, *, distance: float, end: float
+    ) -> None:
+        """Add the row ``value + distance * switch <= end`` (``not_above``) or ``>= end``; none for a distance near 0."""
         value = column.from_origin()
         scale = 1.0 / column.unit
         if distance * scale < TINY:
@@ -227,13 +230,6 @@ def _contains(box: Box, point: Mapping[str, float]) -> bool:
 
 # ==== Tree ensembles by one binary per leaf and big-M rows on its box, as OptiCL writes them ==========================
 
-_LEAF_MANIFEST = Manifest(
-    title="trees by leaf binaries and big-M",
-    formula="x <= b + (upper - b)(1 - leaf[t,l]), x >= a - (a - lower)(1 - leaf[t,l]), [a, b] the leaf's box",
-    reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
-    features={"admits": 2, "not_above": 2, "not_below": 2, "side": 0, "ordered": 0, "left": 1, "right": 1},
-)
-
 
 @final
 class LeafTrees(AbstractForest):
@@ -276,8 +272,12 @@ class LeafTrees(AbstractForest):
     """
 
     leaf_domain = pyo.Binary
-
-    manifest = _LEAF_MANIFEST
+    manifest = Manifest(
+        title="trees by leaf binaries and big-M",
+        formula="x <= b + (upper - b)(1 - leaf[t,l]), x >= a - (a - lower)(1 - leaf[t,l]), [a, b] the leaf's box",
+        reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
+        features={"admits": 2, "not_above": 2, "not_below": 2, "side": 0, "ordered": 0, "left": 1, "right": 1},
+    )
 
     def link(self) -> None:
         """Add the rows of each leaf's box, and those that keep all trees on one side of each cut."""
@@ -321,8 +321,8 @@ class LeafTrees(AbstractForest):
             column.require_bounds("The leaf form")
             lower = column.interval.lower
             upper = column.interval.upper
-            self.add_big_m("not_above", index, column, on, distance=upper - leaf_high, end=upper)
-            self.add_big_m("not_below", index, column, on.scaled(-1.0), distance=leaf_low - lower, end=lower)
+            self._bind_if("not_above", index, column, on, distance=upper - leaf_high, end=upper)
+            self._bind_if("not_below", index, column, on.scaled(-1.0), distance=leaf_low - lower, end=lower)
             column.claim(variable, 1, leaf_low, leaf_high)
 
     def make_cells(self) -> None:
@@ -339,13 +339,6 @@ class LeafTrees(AbstractForest):
 
 
 # ==== Tree ensembles by Misic's split formulation with a coordinate per column: selectable, for research ==============
-
-_MISIC_MANIFEST = Manifest(
-    title="trees by split binaries with coordinates",
-    formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (upper - l)(1 - q), x >= r - (r - lower) q",
-    reference="Misic 2020, (M)",
-    features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
-)
 
 
 @final
@@ -384,7 +377,12 @@ class MisicTrees(AbstractForest):
     Misic, Optimization of tree ensembles, Operations Research 2020.
     """
 
-    manifest = _MISIC_MANIFEST
+    manifest = Manifest(
+        title="trees by split binaries with coordinates",
+        formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (upper - l)(1 - q), x >= r - (r - lower)q",
+        reference="Misic 2020, (M)",
+        features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
+    )
 
     def link(self) -> None:
         """Add the splits, their order, and the rows that connect them with leaves and coordinates."""
@@ -422,8 +420,8 @@ class MisicTrees(AbstractForest):
         column.require_bounds("Misic's form")
         lower = column.interval.lower
         upper = column.interval.upper
-        self.add_big_m("not_above", index, column, left_of, distance=upper - last, end=upper)
-        self.add_big_m("not_below", index, column, left_of, distance=first - lower, end=first)
+        self._bind_if("not_above", index, column, left_of, distance=upper - last, end=upper)
+        self._bind_if("not_below", index, column, left_of, distance=first - lower, end=first)
         ((_, variable),) = left_of.terms
         self._splits.append((cut.name, variable, last))
         column.claim(variable, 1, lower, last)
@@ -447,13 +445,6 @@ class MisicTrees(AbstractForest):
 
 
 # ==== Tree ensembles by ordered split binaries that all trees share, the default ======================================
-
-_ORDERED_MANIFEST = Manifest(
-    title="trees by ordered split binaries",
-    formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
-    reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
-    features={"left": 1, "right": 1},
-)
 
 
 @final
@@ -487,7 +478,12 @@ class OrderedTrees(AbstractForest):
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
-    manifest = _ORDERED_MANIFEST
+    manifest = Manifest(
+        title="trees by ordered split binaries",
+        formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
+        reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
+        features={"left": 1, "right": 1},
+    )
 
     def link(self) -> None:
         """Add at most two rows per pruned tree and distinct split."""
