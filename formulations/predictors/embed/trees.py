@@ -131,7 +131,7 @@ class AbstractForest(AbstractEmbedded):
     def _bind_if(
         self, rows: str, index: Any, column: Numeric, switch: LinearForm, *, distance: float, end: float
     ) -> None:
-        """Add the row ``value + distance * switch <= end`` (``not_above``) or ``>= end``; none for a distance near 0."""
+        """Add the row ``value + distance * switch <= end`` (``not_above``) or ``>= end``; none for distances near 0."""
         value = column.from_origin()
         scale = 1.0 / column.unit
         if distance * scale < TINY:
