@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-from ceopt.formulations.constraints.rule import together_by
+from ceopt.formulations.constraints.rule import one_change_groups
 from ceopt.formulations.costs import COST, AbstractCost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
@@ -154,7 +154,7 @@ class Settings:
         cost.prices(space)  # refuses scales of columns that do not exist
         rules = _rules(self.constraints, space)
         diversity = _DIVERSITY.require("explain", "diversity", self.diversity)
-        together = together_by(rules)
+        together = one_change_groups(rules)
         if diversity is not None and together:
             diversity = diversity.counting(together)
         if diversity is not None:

@@ -6,6 +6,7 @@ floats, which Pyomo walks several times faster than a chain of ``+``, and a form
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
@@ -15,7 +16,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.solvers.deadline import checkpoint
 
-__all__ = ["LinearForm", "Rows", "total"]
+__all__ = ["LinearForm", "Rows", "finite_or_none", "sum_form", "total"]
 
 #: Rows of one kind between two looks at the clock: a row takes some twenty microseconds.
 _ROWS = 32
@@ -66,6 +67,16 @@ class LinearForm:
     def value(self) -> float:
         """Evaluate at the variables' current values."""
         return float(self.constant + sum(c * v.value for c, v in self.terms))
+
+
+def finite_or_none(limit: float) -> float | None:
+    """Return a bound as Pyomo takes it: None for an infinite one."""
+    return limit if math.isfinite(limit) else None
+
+
+def sum_form(variables: Iterable[Any]) -> LinearForm:
+    """Return the sum of some variables."""
+    return LinearForm(0.0, tuple((1.0, variable) for variable in variables))
 
 
 def total(forms: Iterable[LinearForm]) -> LinearForm:

@@ -187,10 +187,9 @@ class DisagreementOf:
 
     def text(self) -> str:
         """Return the target as a person would write it."""
+        some = "every tree"
         if self.at_most:
             some = f"all but {digits(float(f'{100 * self.at_most:.12g}'))}% of the trees"
-        else:
-            some = "every tree"
         return f"{self.wanted.text()} by {some}"
 
 
@@ -267,10 +266,9 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
             )
         if isinstance(target, Between):
             return Values(float(target.low), float(target.high))
+        low = -math.inf
         if isinstance(target, AtLeast):
             low = float(target.value)
-        else:
-            low = -math.inf
         return Values(low, float(target.value) if isinstance(target, AtMost) else math.inf)
     if labels is None:
         raise InvalidTypeError(

@@ -31,8 +31,9 @@ from ceopt.base.parallel import one_thread
 from ceopt.base.results import Readable, frozen, moved_intercept
 from ceopt.formulations import programs
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.corrections import free_columns, require_inequalities
+from ceopt.formulations.programs.corrections import require_inequalities
 from ceopt.formulations.programs.moments import Moments, require_mean, require_moments, require_plan, require_point
+from ceopt.formulations.programs.parts import free_columns
 from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.plans.validity import directions, lower_bound_of_one, validity_bounds
 from ceopt.solvers import solve

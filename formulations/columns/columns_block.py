@@ -341,7 +341,7 @@ class Factual(AbstractColumns):
 
     def charge_of(self, name: str) -> AbstractCharge:
         """Return the same, without noting that a cost counts it."""
-        return self.charges[name] if name in self.charges else self.coordinate(name)
+        return self.charges.get(name) or self.coordinate(name)
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def follow(self, variable: Any, value: Callable[[list[float]], float], of: list[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class Price:
 
     def scaled(self, factor: float) -> Price:
         """Return the price times a factor."""
-        slope = math.sqrt(factor) if self.kind == "square" else factor
-        return Price(self.kind, self.down * slope, self.up * slope)
+        if self.kind == "square":
+            factor = math.sqrt(factor)
+        return Price(self.kind, self.down * factor, self.up * factor)
 
     def rooted(self) -> Price:
         """Return the price that is the root of this one, a square or a fixed price."""
@@ -76,8 +77,9 @@ class Price:
     def _far(self, slope: float, budget: float) -> float:
         if self.kind == "fixed":
             return math.inf if slope <= budget else 0.0
-        length = math.sqrt(max(budget, 0.0)) if self.kind == "square" else budget
-        return math.inf if slope == 0.0 else length / slope
+        if self.kind == "square":
+            budget = math.sqrt(max(budget, 0.0))
+        return math.inf if slope == 0.0 else budget / slope
 
 
 @final
@@ -174,6 +176,11 @@ class AbstractCoordinate(AbstractCharge):
         """The column's name."""
         return self.feature.name
 
+    @property
+    def unit(self) -> float:
+        """Raw units in one unit of the variables; 1 of ranks."""
+        return 1.0
+
     # ---- comparisons: 1 where they hold, else 0 ----------------------------------------------------------------------
     @abstractmethod
     def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
@@ -221,10 +228,7 @@ class AbstractCoordinate(AbstractCharge):
     def stays(self) -> bool:
         """Whether actionability leaves nothing but the factual."""
         part = self.block.reach[self.name]
-        if not part.is_point:
-            return False
-        only = part.ranks[0] if self.feature.is_finite else part.lower
-        return bool(only == self.x0)
+        return bool(part.is_point and part.only == self.x0)
 
     def move(self) -> LinearForm:
         """Return how far the value is from the factual, in raw units (ranks of levels)."""
@@ -304,7 +308,7 @@ class AbstractLevels(AbstractCoordinate):
 
     def one_of(self, values: Iterable[float]) -> LinearForm:
         """Return 1 where the rank is one of ``values``, else 0."""
-        return self.indicator({int(value) for value in values})
+        return self.indicator(set(map(int, values)))
 
     def differs(self, value: float) -> LinearForm:
         """Return 1 where another level is taken."""
@@ -322,6 +326,11 @@ class AbstractLevels(AbstractCoordinate):
         else:
             costs = {rank: price.of(self.move_to(rank)) for rank in self.ranks}
         return self.tabulate(costs).expression()
+
+
+def count_on(binaries: Iterable[Any]) -> int:
+    """Return how many binaries are on at the variables' current values."""
+    return sum((binary.value or 0.0) > 0.5 for binary in binaries)
 
 
 @final
@@ -376,13 +385,12 @@ class Ranked(AbstractLevels):
 
     def decode(self) -> float:
         """Return the rank: as many steps up as ordered binaries are on."""
-        steps = sum(1 for variable in self.variables if (variable.value or 0.0) > 0.5)
-        return float(self.ranks[steps])
+        return float(self.ranks[count_on(self.variables)])
 
     def place(self, value: float) -> None:
         """Set the ordered binaries to those of rank ``value``."""
         for rank, variable in zip(self.ranks[1:], self.variables, strict=True):
-            variable.set_value(1 if rank <= int(value) else 0, skip_validation=True)
+            variable.set_value(int(rank <= int(value)), skip_validation=True)
 
 
 @final
@@ -408,8 +416,7 @@ class Category(AbstractLevels):
         self.variables: dict[int, Any] = {}
         if not self.is_point:
             self.variables = {rank: block.level[feature.name, feature.levels[rank]] for rank in self.ranks}
-            form = LinearForm(0.0, tuple((1.0, variable) for variable in self.variables.values()))
-            Rows(block, "one_level").add(feature.name, form, lower=1.0, upper=1.0)
+            Rows(block, "one_level").add(feature.name, sum_form(self.variables.values()), lower=1.0, upper=1.0)
 
     def raw(self) -> LinearForm:
         """Refuse: unordered levels have no number."""
@@ -424,11 +431,7 @@ class Category(AbstractLevels):
         """Return the sum of the binaries of ``ranks``."""
         if self.is_point:
             return LinearForm(float(self.ranks[0] in ranks))
-        if len(ranks) < len(self.variables):  # of a column of thousands of levels, a few are asked for at a time
-            kept = [rank for rank in sorted(ranks) if rank in self.variables]
-        else:
-            kept = [rank for rank in self.variables if rank in ranks]
-        return LinearForm(0.0, tuple((1.0, self.variables[rank]) for rank in kept))
+        return sum_form(self.variables[rank] for rank in sorted(self.variables.keys() & ranks))
 
     def tabulate(self, values: dict[int, float]) -> LinearForm:
         """Return ``values[rank]`` of the level taken."""
@@ -442,16 +445,15 @@ class Category(AbstractLevels):
 
     def move_to(self, rank: int) -> float:
         """Return 1 of any level but the factual one: a changed category moves 1, up."""
-        return 0.0 if rank == int(self.x0) else 1.0
+        return float(rank != int(self.x0))
 
     def decode(self) -> float:
         """Return the rank of the level whose binary is greatest."""
         if self.is_point:
             return float(self.ranks[0])
-        greatest = max(self.variables, key=lambda rank: self.variables[rank].value or 0.0)
-        return float(greatest)
+        return float(max(self.variables, key=lambda rank: self.variables[rank].value or 0.0))
 
     def place(self, value: float) -> None:
         """Switch the level of rank ``value`` on."""
         for rank, variable in self.variables.items():
-            variable.set_value(1 if rank == int(value) else 0, skip_validation=True)
+            variable.set_value(int(rank == int(value)), skip_validation=True)

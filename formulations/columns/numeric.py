@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps, count_on
+from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, sum_form, total
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
@@ -126,8 +126,9 @@ def _write_order(state: NumericState) -> None:
     for position, (before, after) in enumerate(pairwise(cells.variables), start=1):
         least, greatest = bounds[position]
         form = LinearForm(0.0, ((1.0, before), (-1.0, after)))
-        # Two cuts of a published instance may lie closer than its gap: nothing is between them.
-        upper = 0.0 if least > greatest else None
+        upper = None
+        if least > greatest:  # two cuts of a published instance may lie closer than its gap: nothing is between them
+            upper = 0.0
         state.add("ordered", (state.name, cells.text(cells.keys[position])), form, lower=0.0, upper=upper)
     # A cut beyond bounds that were set after it: nothing is outside of it.
     ends = (("first", cells.variables[0], bounds[0], 1.0), ("last", cells.variables[-1], bounds[-1], 0.0))
@@ -173,8 +174,7 @@ def _write_moves(state: NumericState) -> None:
     down, up = state.moves["down"], state.moves["up"]
     home = state.block.factual[state.name]
     terms = ((1.0, state.x), (-1.0 / state.unit, home), (1.0, down), (-1.0, up))
-    form = LinearForm(state.origin / state.unit, terms)
-    state.add("move", state.name, form, lower=0.0, upper=0.0)
+    state.add("move", state.name, LinearForm(state.origin / state.unit, terms), lower=0.0, upper=0.0)
     if not state.cells.keys:
         return
     # Implied for integral cuts, and what makes the bound strong. A fall shrinks to the right, so it is the negative of
@@ -247,8 +247,7 @@ def _write_sure_move(state: NumericState, side: str, switch: Any) -> None:
 
 def _outside_home(state: NumericState) -> LinearForm:
     """Return 1 outside the cell that holds the factual, else 0."""
-    home = state.cells.cell_of(state.x0)
-    return LinearForm(1.0) if home is None else state.cells.inside(home).complement()
+    return state.cells.outside(state.cells.cell_of(state.x0))
 
 
 # ---- what is asked of a column ---------------------------------------------------------------------------------------
@@ -384,7 +383,7 @@ class Cells:
 
     def add(self, cuts: Iterable[Cut]) -> bool:
         """Add the cuts that are not there yet, ordered with the others; False if all were there."""
-        new = sorted(key for key in set(cuts) if key not in self._known)
+        new = sorted(set(cuts).difference(self._known))
         if not new:
             return False
         taken = set(self._texts.values())
@@ -395,7 +394,7 @@ class Cells:
             self._texts[key] = text
             self._known[key] = self.block.cut[self.name, text]
         self.keys = sorted(self._known)
-        self.variables = [self._known[key] for key in self.keys]
+        self.variables = list(map(self._known.__getitem__, self.keys))
         return True
 
     def text(self, key: Cut) -> str:
@@ -420,23 +419,22 @@ class Cells:
                 return position
         return None
 
-    def last_left_of(self, value: float) -> list[Cut]:
-        """Return the last cut at or left of a value, alone in a list; none where there is none."""
-        return [key for key in self.keys if key[1] <= value][-1:]
+    def last_left_of(self, value: float, without: AbstractSet[Cut] = frozenset()) -> list[Cut]:
+        """Return the last cut at or left of a value, in a list that is empty where there is none."""
+        return [key for key in self.keys if key[1] <= value and key not in without][-1:]
 
-    def first_right_of(self, value: float) -> list[Cut]:
-        """Return the first cut at or right of a value, alone in a list; none where there is none."""
-        return [key for key in self.keys if key[0] >= value][:1]
+    def first_right_of(self, value: float, without: AbstractSet[Cut] = frozenset()) -> list[Cut]:
+        """Return the first cut at or right of a value, in a list that is empty where there is none."""
+        return [key for key in self.keys if key[0] >= value and key not in without][:1]
 
     def selected(self) -> tuple[float, float]:
         """Return the cell that the binaries' current values select."""
-        steps = sum(1 for cut in self.variables if (cut.value or 0.0) > 0.5)
-        return self.bounds()[steps]
+        return self.bounds()[count_on(self.variables)]
 
     def place(self, value: float) -> None:
         """Set the binaries to those of ``value``."""
         for (_, right), cut in zip(self.keys, self.variables, strict=True):
-            cut.set_value(1 if value >= right else 0, skip_validation=True)
+            cut.set_value(int(value >= right), skip_validation=True)
 
     # ---- forms -------------------------------------------------------------------------------------------------------
     def right_of(self, key: Cut) -> LinearForm:
@@ -450,6 +448,12 @@ class Cells:
     def inside(self, cell: int) -> LinearForm:
         """Return 1 where the value lies in the cell, else 0."""
         return self.telescope([float(position == cell) for position in range(len(self.keys) + 1)])
+
+    def outside(self, cell: int | None) -> LinearForm:
+        """Return 1 where the value lies outside the cell, else 0; always 1 of None, between two cells."""
+        if cell is None:
+            return LinearForm(1.0)
+        return self.inside(cell).complement()
 
     def telescope(self, values: list[float]) -> LinearForm:
         """Return the value of the cell selected, of one value per cell."""
@@ -509,7 +513,7 @@ def unit_of(interval: Interval, feature: Feature) -> float:
 
     Without bounds, the range of the data stands for it, or the factual where that is larger.
     """
-    width = interval.upper - interval.lower if interval.step is None else interval.step
+    width = interval.step or interval.upper - interval.lower
     if not math.isfinite(width) or width <= 0.0:
         width = max(feature.scale("range"), abs(interval.anchor))
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))
@@ -529,7 +533,9 @@ def _least_move(interval: Interval, feature: Feature) -> float:
     if interval.step is not None:
         return interval.step
     width = feature.upper - feature.lower
-    return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0)
+    if not 0 < width < math.inf:
+        width = 1.0
+    return LEAST_MOVE * width
 
 
 @final
@@ -667,8 +673,10 @@ class Numeric(AbstractCoordinate):
         low, high = self.interval.lower, self.interval.upper
         if math.isfinite(low) and math.isfinite(high):
             return
-        low = low if math.isfinite(low) else lower
-        high = high if math.isfinite(high) else upper
+        if not math.isfinite(low):
+            low = lower
+        if not math.isfinite(high):
+            high = upper
         self.cells.interval = replace(self.interval, lower=low, upper=high)
         if self.variable is not None:
             self.variable.setlb(self.state.counted(low))
@@ -702,8 +710,8 @@ class Numeric(AbstractCoordinate):
     def _make_variable(self) -> None:
         interval, unit = self.interval, self.unit
         variable = self.block.x[self.name]
-        variable.setlb(self.state.counted(interval.lower) if math.isfinite(interval.lower) else None)
-        variable.setub(self.state.counted(interval.upper) if math.isfinite(interval.upper) else None)
+        variable.setlb(finite_or_none(self.state.counted(interval.lower)))
+        variable.setub(finite_or_none(self.state.counted(interval.upper)))
         variable.set_value(self.state.counted(interval.clip(self.x0)), skip_validation=True)
         self.state.x = variable
         if interval.step is None:
@@ -769,7 +777,7 @@ class Numeric(AbstractCoordinate):
         """Return 1 where the value is one of the members of the reach that ``values`` mean, else 0."""
         members = self.interval.members(values)
         self.cut_around(members)
-        return total(self.equals(member) for member in members)
+        return total(map(self.equals, members))
 
     def _right_of(self, cut: tuple[float, float]) -> LinearForm:
         """Return 1 right of a cut between two neighbours, of which one is infinite where nothing lies on its side."""
@@ -791,10 +799,9 @@ class Numeric(AbstractCoordinate):
             return LinearForm()
         if self.cells.cell_of(value) is None:
             return LinearForm(1.0)
-        keys = [key for key in self.cells.keys if key not in self.priced]
-        left = [key for key in keys if key[1] <= value][-1:]
-        right = [key for key in keys if key[0] >= value][:1]
-        outside = [self.cells.left_of(key) for key in left] + [self.cells.right_of(key) for key in right]
+        left = self.cells.last_left_of(value, without=self.priced)
+        right = self.cells.first_right_of(value, without=self.priced)
+        outside = [*map(self.cells.left_of, left), *map(self.cells.right_of, right)]
         if not self.is_read or not self._is_home(value, left, right):
             return total(outside)
         if value == self.x0:
@@ -813,12 +820,10 @@ class Numeric(AbstractCoordinate):
     def changed_form(self) -> LinearForm:
         """Return 1 where the value leaves the factual, else 0; of a coordinate, a binary that permits it."""
         if self.is_point:
-            return LinearForm(0.0 if self.interval.lower == self.x0 else 1.0)
+            return LinearForm(float(self.interval.lower != self.x0))
         home = self.cells.cell_of(self.x0)
-        if home is None:
-            return LinearForm(1.0)
-        if self.variable is None:
-            return self.cells.inside(home).complement()
+        if home is None or self.variable is None:
+            return self.cells.outside(home)
         if self.state.moved is None:
             self.require_bounds("a count of changes")
             self.moves()
@@ -828,14 +833,10 @@ class Numeric(AbstractCoordinate):
 
     def side_form(self, side: Literal["down", "up"]) -> LinearForm:
         """Return 1 where the value leaves the factual to a side, else 0; of a coordinate, a binary that permits it."""
-        if side == "up":
-            other: Literal["down", "up"] = "down"
-        else:
-            other = "up"
         if self.state.rooms[side] <= 0.0:
             return LinearForm()
         changed = self.changed_form()
-        if self.state.rooms[other] <= 0.0:
+        if min(self.state.rooms.values()) <= 0.0:
             return changed
         if self.state.moved is None:
             return self._cut_off(side)
@@ -844,9 +845,10 @@ class Numeric(AbstractCoordinate):
 
     def _cut_off(self, side: Literal["down", "up"]) -> LinearForm:
         """Return 1 beyond the cut nearest to the factual on a side, else 0."""
+        keys = self.cells.keys
         if side == "up":
-            return total(self.cells.right_of(key) for key in [key for key in self.cells.keys if key[1] > self.x0][:1])
-        return total(self.cells.left_of(key) for key in [key for key in self.cells.keys if key[0] < self.x0][-1:])
+            return total(map(self.cells.right_of, [key for key in keys if key[1] > self.x0][:1]))
+        return total(map(self.cells.left_of, [key for key in keys if key[0] < self.x0][-1:]))
 
     def _directions(self) -> tuple[LinearForm, LinearForm]:
         """Return a binary for each direction, (down, up), whose sum is the change indicator."""
@@ -865,7 +867,7 @@ class Numeric(AbstractCoordinate):
             self._directions()  # else "up 1, down 1" would be a move
             self.state.surely = self._switches(self.block.surely)
             self.block.write_soon(self)
-        return total(variable_form(switch) for switch in self.state.surely.values())
+        return sum_form(self.state.surely.values())
 
     def _switches(self, container: Any) -> dict[str, Any]:
         """Return a binary of a container for each side to which there is room."""
@@ -879,8 +881,7 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             return price.of(self.interval.lower - self.x0)
         if self.variable is None:
-            costs = [price.of(nearest - self.x0) for nearest in self._nearest()]
-            return self.cells.telescope(costs).expression()
+            return self.cells.telescope([price.of(nearest - self.x0) for nearest in self._nearest()]).expression()
         match price.kind:
             case "fixed":
                 return self._cost_of_change(price)
@@ -1012,7 +1013,7 @@ class Numeric(AbstractCoordinate):
             size = up * move if down == up else max(up * move, -down * move, 0.0)
             length.set_value(size, skip_validation=True)
         if state.moved is not None:
-            state.moved.set_value(0 if move == 0.0 else 1, skip_validation=True)
+            state.moved.set_value(int(move != 0.0), skip_validation=True)
+        goes = {"down": move < 0.0, "up": move > 0.0}
         for side, switch in state.directions.items():
-            goes = move > 0.0 if side == "up" else move < 0.0
-            switch.set_value(1 if goes else 0, skip_validation=True)
+            switch.set_value(int(goes[side]), skip_validation=True)

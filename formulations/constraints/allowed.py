@@ -14,7 +14,8 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Point, no_further_words
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
+from ceopt.formulations.space.feature import beyond_rounding
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
@@ -170,35 +171,36 @@ class AllowedRows(AbstractRule):
         for j, name in enumerate(self.columns):
             at = x.coordinate(name)
             for value in np.unique(table[:, j]).tolist():
+                known: float | None = value
                 if isinstance(at, Numeric):
-                    known = at.interval.members([value])
-                elif x.reach[name].holds(value):
-                    known = [value]
-                else:
-                    known = []
+                    known = at.interval.member(value)
+                elif not x.reach[name].holds(value):
+                    known = None
                 has_value = table[:, j] == value
-                kept &= ~has_value | bool(known)
-                table[has_value, j] = known[0] if known else value
+                if known is None:
+                    kept &= ~has_value
+                else:
+                    table[has_value, j] = known
         return np.unique(table[kept], axis=0)
 
     def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the weights ``row`` and the rows ``one_row`` and ``agree``."""
         table = self._in_reach(x)
         block.row = pyo.Var(range(len(table)), domain=pyo.NonNegativeReals)
-        weights = [LinearForm(0.0, ((1.0, block.row[k]),)) for k in range(len(table))]
-        Rows(block, "one_row").add("any", total(weights), lower=1.0, upper=1.0)
-        for j, name in enumerate(self.columns if len(table) else ()):
+        Rows(block, "one_row").add("any", sum_form(block.row.values()), lower=1.0, upper=1.0)
+        if not len(table):
+            return
+        for j, name in enumerate(self.columns):
             at = x.coordinate(name)
             values = np.unique(table[:, j]).tolist()
             if isinstance(at, Numeric):
                 at.keep_within(values[0], values[-1])
                 at.close(values, block)
             for value in values:
-                taken = total(weights[k] for k in np.flatnonzero(table[:, j] == value).tolist())
+                taken = sum_form(map(block.row.__getitem__, np.flatnonzero(table[:, j] == value).tolist()))
+                word = value
                 if at.feature.is_finite:
                     word = at.feature.levels[int(value)]
-                else:
-                    word = value
                 Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
@@ -225,7 +227,9 @@ class AllowedRows(AbstractRule):
     def sentence(self) -> str:
         """Return the rule in words."""
         sentence = f"{', '.join(self.columns)} together are one of {len(self.frame)} rows of a table"
-        return sentence + no_further_words() if self.beyond == "no_further" else sentence
+        if self.beyond == "meet":
+            return sentence
+        return sentence + no_further_words()
 
 
 # ==== AllowedTransitions: from which level a column may go to which ===================================================
@@ -326,16 +330,9 @@ class AllowedTransitions(AbstractRule):
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``barred``."""
         at = x.coordinate(self.column)
-        rank = {}
-        for levels in self.transitions.items():
-            for level in (levels[0], *levels[1]):
-                rank[level] = at.feature.rank(level)
-        reached = set()
-        for level, to in self.transitions.items():
-            if rank[level] == at.x0:
-                for c in to:
-                    reached.add(rank[c])
-        barred = set(range(len(at.feature.levels))) - reached - {int(at.x0)}
+        levels = at.feature.levels
+        reached = set(map(at.feature.rank, self.transitions.get(levels[int(at.x0)], ())))
+        barred = set(range(len(levels))) - reached - {int(at.x0)}
         Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
@@ -344,7 +341,7 @@ class AllowedTransitions(AbstractRule):
         levels = space[self.column].levels
         before = levels[int(factual[self.column])]
         after = levels[int(point[self.column])]
-        return 0.0 if before == after or after in self.transitions.get(before, ()) else 1.0
+        return float(before != after and after not in self.transitions.get(before, ()))
 
     def sentence(self) -> str:
         """Return the rule in words."""
@@ -460,7 +457,7 @@ class AllowedValues(AbstractRule):
         """Add the rows ``allowed``."""
         for name, some in self.values.items():
             at = x.coordinate(name)
-            write_one_of(Rows(block, "allowed"), at, [at.feature.to_coordinate(value) for value in some])
+            write_one_of(Rows(block, "allowed"), at, list(map(at.feature.to_coordinate, some)))
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return the greatest distance from a value listed (1 for levels)."""
@@ -474,7 +471,7 @@ class AllowedValues(AbstractRule):
         for j, feature in enumerate(space):
             part = reach[feature.name]
             if feature.name in self.values and isinstance(part, Interval):
-                some = np.array(part.members([feature.to_coordinate(v) for v in self.values[feature.name]]))
+                some = np.array(part.members(map(feature.to_coordinate, self.values[feature.name])))
                 if len(some):
                     middles = (some[1:] + some[:-1]) / 2.0
                     mended[:, j] = some[np.searchsorted(middles, points[:, j])]
@@ -488,7 +485,7 @@ class AllowedValues(AbstractRule):
 def write_one_of(rows: Rows, at: AbstractCoordinate, values: list[float]) -> None:
     """Write the rows that keep a coordinate at one of some values (ranks of levels)."""
     if not isinstance(at, Numeric):
-        barred = set(range(len(at.feature.levels))) - {int(value) for value in values}
+        barred = set(range(len(at.feature.levels))) - set(map(int, values))
         rows.add(at.name, at.indicator(barred), lower=0.0, upper=0.0)
         return
     known = at.interval.members(values)
@@ -506,17 +503,18 @@ def write_one_of(rows: Rows, at: AbstractCoordinate, values: list[float]) -> Non
 
 def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:
     if feature.is_finite:
-        return 0.0 if feature.levels[int(value)] in some else 1.0
+        return float(feature.levels[int(value)] not in some)
     off, nearest = min((abs(value - float(other)), float(other)) for other in some)
-    if feature.step is None:
-        rounding = 0.0
-    else:
+    rounding = 0.0
+    if feature.step is not None:
         rounding = STEP_ROUNDINGS * max(abs(value), abs(nearest))
-    return off if off > rounding else 0.0
+    return beyond_rounding(off, rounding)
 
 
 def _words(some: tuple[Any, ...]) -> str:
     shown = ", ".join(map(repr, some[:6]))
     if len(some) == 1:
         return shown
-    return f"one of {shown}" if len(some) <= 6 else f"one of {shown}, ... ({len(some)} values)"
+    if len(some) <= 6:
+        return f"one of {shown}"
+    return f"one of {shown}, ... ({len(some)} values)"

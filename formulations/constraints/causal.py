@@ -24,14 +24,14 @@ from ceopt.formulations.constraints.causal_structure import (
     Structure,
     learned,
     ordered,
+    parents_of,
     parse_equations,
 )
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed import embed
-from ceopt.formulations.space.encoding import trace_within
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import Feature, sum_tolerance
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Choice, Floats, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
@@ -86,11 +86,11 @@ class Interventions:
         for name in self.fixed:
             move = abs(point[name] - factual[name])
             feature = self.structure.space[name]
-            if feature.is_finite:
-                noise = 0.0
-            else:
-                noise = float(trace_within(feature, factual[name]))
-            worst = max(worst, move if move > noise else 0.0)
+            noise = 0.0
+            if not feature.is_finite:
+                noise = float(sum_tolerance(feature, factual[name]))
+            if move > noise:
+                worst = max(worst, move)
         return worst
 
     def charged(self, factual: Mapping[str, float], points: Floats) -> Floats:
@@ -183,7 +183,7 @@ class Residual:
     @property
     def unit(self) -> float:
         """Raw units in one unit of the column's own variables, in which its rows are written."""
-        return self.coordinate.unit if isinstance(self.coordinate, Numeric) else 1.0
+        return self.coordinate.unit
 
 
 def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residual]:
@@ -205,7 +205,9 @@ def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residua
 def move_in(x: Factual, name: str) -> LinearForm:
     """Return a column's move, without variables where it has none."""
     coordinate = x.coordinate(name)
-    return LinearForm() if coordinate.stays else coordinate.move()
+    if coordinate.stays:
+        return LinearForm()
+    return coordinate.move()
 
 
 def span(x: Factual, name: str) -> tuple[float, float]:
@@ -253,9 +255,8 @@ _AMOUNTS: Final = Manifest(
 
 def hold(block: Any, residual: Residual, amount: LinearForm | None = None, on: Any = None) -> None:
     """Write that a column follows from its parents, but for an amount and the slack, unless it is intervened on."""
-    if amount is None:
-        form = residual.form
-    else:
+    form = residual.form
+    if amount is not None:
         form = residual.form + amount.scaled(-1.0)
     unit = residual.unit
     name = residual.coordinate.name
@@ -299,7 +300,7 @@ def refuse_others(x: Factual, rule: Any, equations: Collection[str]) -> None:
 
 def shift(block: Any, x: Factual, residuals: Mapping[str, Residual], actionable: Collection[str], rule: Any) -> None:
     """Soft interventions: each actionable column is off its equation by a shift, and this is what is charged."""
-    ends = {name: r.ends if name in actionable else (0.0, 0.0) for name, r in residuals.items()}
+    ends = dict.fromkeys(residuals, (0.0, 0.0)) | {k: r.ends for k, r in residuals.items() if k in actionable}
     amounts = _amounts(block, x, ends, rule)
     for name, residual in residuals.items():
         amount = amounts.coordinate(name)
@@ -313,7 +314,7 @@ def intervene(
 ) -> None:
     """Hard interventions: a binary lets a column off its equation, and then its whole move is charged."""
     _require_bounds(x, residuals, actionable)
-    ends = {name: r.move if name in actionable else (0.0, 0.0) for name, r in residuals.items()}
+    ends = dict.fromkeys(residuals, (0.0, 0.0)) | {k: r.move for k, r in residuals.items() if k in actionable}
     amounts = _amounts(block, x, ends, rule)
     block.intervened = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
     for name, residual in residuals.items():
@@ -357,8 +358,7 @@ def _charge(block: Any, residual: Residual, amount: LinearForm, move: LinearForm
     unit = residual.unit
     name = residual.coordinate.name
     rest = move + amount.scaled(-1.0)
-    sides = (("down", -1.0, 0), ("up", 1.0, 1))
-    for side, sign, k in sides:
+    for side, sign, k in (("down", -1.0, 0), ("up", 1.0, 1)):
         most = sign * residual.move[k] / unit
         followed = min(most, (sign * residual.effect[k] + residual.slack) / unit)
         free.add((name, side), amount.scaled(sign / unit) + LinearForm(0.0, ((-most, on),)), upper=0.0)
@@ -376,8 +376,7 @@ class _Shift:
     def place(self, point: Mapping[str, float]) -> None:
         """Set the amount."""
         off = _off(self.residual, point)
-        slack = self.residual.slack
-        self.amount.place(math.copysign(abs(off) - slack, off) if off else 0.0)
+        self.amount.place(math.copysign(abs(off) - self.residual.slack, off) if off else 0.0)
 
 
 @final
@@ -393,7 +392,7 @@ class _Intervention:
         """Set the binary and the amount."""
         coordinate = self.residual.coordinate
         off = _off(self.residual, point)
-        self.on.set_value(1 if off else 0, skip_validation=True)
+        self.on.set_value(int(off != 0.0), skip_validation=True)
         self.amount.place(point[coordinate.name] - coordinate.x0 if off else 0.0)
 
 
@@ -401,8 +400,7 @@ def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
     value = residual.form.value()
     x = point[residual.coordinate.name]
-    home = residual.coordinate.x0
-    noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(home))))
+    noise = float(sum_tolerance(residual.coordinate.feature, max(abs(x), abs(residual.coordinate.x0))))
     return value if abs(value) > residual.slack + noise else 0.0
 
 
@@ -540,7 +538,7 @@ class Causal(AbstractRule):
     def __post_init__(self) -> None:
         object.__setattr__(self, "actionable", check_fields(self, _CHECKS)["actionable"])
         object.__setattr__(self, "_parsed", parse_equations(self.equations))
-        ordered({column: equation.parents for column, equation in self._parsed.items()})
+        ordered(parents_of(self._parsed))
 
     @classmethod
     def learn(
@@ -610,9 +608,8 @@ class Causal(AbstractRule):
         known: Interventions | None = self._known.get("interventions")
         if known is None or (known.structure.space is not space and known.structure.space != space):
             structure = Structure.over(space, self._parsed, self.slack)
-            if self.actionable is None:
-                able = space.names
-            else:
+            able = space.names
+            if self.actionable is not None:
                 able = tuple(self.actionable)
             acted_on: frozenset[str] = frozenset()
             if self.intervention != "none":
@@ -674,7 +671,9 @@ class Causal(AbstractRule):
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        parents = {column: equation.parents for column, equation in self._parsed.items()}
+        parents = parents_of(self._parsed)
         first, *others = (f"{column} {{}}from {', '.join(parents[column])}" for column in ordered(parents))
         text = "; ".join([first.format("follows "), *(other.format("") for other in others)])
-        return text if self.intervention == "none" else f"{text} ({self.intervention} interventions)"
+        if self.intervention == "none":
+            return text
+        return f"{text} ({self.intervention} interventions)"

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.model_input import given, names_of
+from ceopt.formulations.predictors.read.model_input import as_written, given, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
-from ceopt.formulations.space.encoding import Encoding, trace_within
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.feature import Feature, sum_tolerance
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.reachable import decimal_grid
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, require_space
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, frame_of, require_space
 from ceopt.solvers.checks import COEFFICIENT, Floats, ListOf, MappingOf, Refusal, Text, check_fields
 from ceopt.solvers.errors import (
     CeoptError,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.feature import Feature
 
 # ==== One equation: linear, or a fitted regressor and its inputs ======================================================
 
@@ -109,8 +109,7 @@ class FittedEquation:
 
     def within(self, space: FeatureSpace) -> FittedEquation:
         """Return the equation with the parents as the space writes them (LightGBM writes blanks as underscores)."""
-        written = {name.replace(" ", "_"): name for name in space.names}
-        return replace(self, parents=tuple(p if p in space else written.get(p, p) for p in self.parents))
+        return replace(self, parents=tuple(as_written(self.parents, space.names)))
 
     def read(self, column: str, space: FeatureSpace) -> Predictor:
         """Return what the regressor computes of its parents, over the space of these alone.
@@ -121,7 +120,7 @@ class FittedEquation:
             A classifier, or a model that is not fitted or has no exact representation; the column is named.
         """
         try:
-            predictor = read(self.model, FeatureSpace(space[parent] for parent in self.parents))
+            predictor = read(self.model, FeatureSpace(map(space.__getitem__, self.parents)))
         except CeoptError as error:
             raise type(error)(f"{error} This is the equation of {column!r}.") from error
         if predictor.labels is not None:
@@ -187,10 +186,9 @@ def _opened(column: str, given: Any) -> Any:
         raise type(error)(f"{error} This is the equation of {column!r}.") from error
     predicts = hasattr(model, "predict") or isinstance(model, AbstractRepresentation)
     if isinstance(model, type) or not predicts:
+        what = repr(model)
         if isinstance(model, type):
             what = model.__name__
-        else:
-            what = repr(model)
         raise InvalidTypeError(
             "Causal", "a LinearEquation or a fitted regressor per column", f"that of {column!r} is {what}",
             'Write LinearEquation({"age": 120.0}), or give a fitted regressor.',
@@ -201,7 +199,9 @@ def _opened(column: str, given: Any) -> Any:
 def _own_names(model: Any) -> tuple[str, ...] | None:
     """Return the columns that a model was fitted on, as it writes them itself."""
     names = names_of(model, _Nothing())  # type: ignore[arg-type]
-    return None if names is None else tuple(names)
+    if names is None:
+        return None
+    return tuple(names)
 
 
 def _agreed(column: str, model: Any, parents: tuple[str, ...]) -> FittedEquation:
@@ -215,8 +215,7 @@ def _agreed(column: str, model: Any, parents: tuple[str, ...]) -> FittedEquation
                 f"{len(parents)} are named: {', '.join(parents)}", "Name them in the order of its inputs.",
             )  # fmt: skip
         return FittedEquation(model, parents)
-    written = {name.replace(" ", "_"): name for name in parents}
-    names = tuple(name if name in parents else written.get(name, name) for name in names)
+    names = tuple(as_written(names, parents))
     for name in names:
         if name not in parents:
             raise InvalidValueError(
@@ -259,14 +258,14 @@ class Asked:
     def values(self, parents: Floats) -> Floats:
         """Return what is said of rows (n, p) given as coordinates, (n,); NaN at a level that it was not fitted on."""
         rows, place = np.unique(parents, axis=0, return_inverse=True)
-        keys = [tuple(row) for row in rows.tolist()]
+        keys = list(map(tuple, rows.tolist()))
         new = [k for k, key in enumerate(keys) if key not in self._said]
         if new:
             if len(self._said) + len(new) > _MOST:
                 self._said.clear()
                 new = list(range(len(keys)))
-            self._said.update(zip((keys[k] for k in new), self._asked(rows[new]).tolist(), strict=True))
-        return np.array([self._said[key] for key in keys])[np.ravel(place)]
+            self._said.update(zip(map(keys.__getitem__, new), self._asked(rows[new]).tolist(), strict=True))
+        return np.array(list(map(self._said.__getitem__, keys)))[np.ravel(place)]
 
     def _asked(self, rows: Floats) -> Floats:
         """Ask the user's own model."""
@@ -283,7 +282,7 @@ class Asked:
         if len(held) and isinstance(model, AbstractRepresentation):
             values[known] = model.predict(Encoding.identity(space).matrix(held))
         elif len(held):
-            frame = space.frame([dict(zip(space.names, row, strict=True)) for row in held.tolist()])
+            frame = frame_of(space, held)
             values[known] = np.asarray(model.predict(given(model, space, frame)), dtype=np.float64).reshape(len(held))
         return values
 
@@ -317,6 +316,11 @@ def ordered(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
             "Remove one of these equations.",
         ) from None  # fmt: skip
     return tuple(column for column in order if column in parents)
+
+
+def parents_of(equations: Mapping[str, Equation]) -> dict[str, Iterable[str]]:
+    """Return the parents of each column that has an equation."""
+    return {column: equation.parents for column, equation in equations.items()}
 
 
 def parents_in(graph: Any) -> dict[str, tuple[str, ...]]:
@@ -394,15 +398,12 @@ class Structure:
             An equation of a categorical column, a categorical parent of a linear equation, a cycle, a
             regressor that cannot be stated.
         """
-        fitting: dict[str, Equation] = {}
-        for c, e in given.items():
-            if isinstance(e, FittedEquation):
-                fitting[c] = e.within(space)
-            else:
-                fitting[c] = e
-        for column, equation in fitting.items():
-            _check(column, equation, space)
-        order = ordered({column: equation.parents for column, equation in fitting.items()})
+        fitting = dict(given)
+        for column, equation in given.items():
+            if isinstance(equation, FittedEquation):
+                fitting[column] = equation.within(space)
+            _check(column, fitting[column], space)
+        order = ordered(parents_of(fitting))
         if isinstance(slack, Mapping):
             for name in slack:
                 if name not in fitting:
@@ -412,10 +413,9 @@ class Structure:
         for c, e in binding.items():
             if isinstance(e, FittedEquation):
                 read[c] = e.read(c, space)
-        allowed = {}
-        for c in binding:
-            given_slack = slack.get(c, 0.0) if isinstance(slack, Mapping) else slack
-            allowed[c] = max(float(given_slack), _rounding(space[c]))
+        if not isinstance(slack, Mapping):
+            slack = dict.fromkeys(binding, slack)
+        allowed = {column: max(float(slack.get(column, 0.0)), _rounding(space[column])) for column in binding}
         return cls(space, binding, read, allowed)
 
     def row(self, point: Mapping[str, float]) -> Floats:
@@ -433,9 +433,9 @@ class Structure:
         A linear equation is summed up, a regressor is asked by its own ``predict``.
         """
         equation = self.equations[column]
-        parents = points[:, [self.place(parent) for parent in equation.parents]]
+        parents = points[:, list(map(self.place, equation.parents))]
         if isinstance(equation, LinearEquation):
-            slopes = np.array([float(slope) for slope in equation.parents.values()])
+            slopes = np.array(list(map(float, equation.parents.values())))
             return np.asarray(parents @ slopes + float(equation.intercept))
         return self._asked[column].values(parents)
 
@@ -463,7 +463,7 @@ class Structure:
         """Return how far a column is off its equation, and how far it may be to count as following it, (n,) each."""
         effects, sizes = self.effects(column, factual, points)
         x = points[:, self.place(column)]
-        noise = trace_within(self.space[column], np.maximum(np.abs(x), sizes))
+        noise = sum_tolerance(self.space[column], np.maximum(np.abs(x), sizes))
         return x - factual[column] - effects, self.slack[column] + noise
 
     def followed(self, columns: Collection[str], factual: Mapping[str, float], points: Floats) -> Floats:
@@ -478,7 +478,7 @@ class Structure:
                 values = points[:, self.place(column)]
                 home = factual[column]
                 wanted = home + effects
-                noise = trace_within(self.space[column], np.maximum(np.abs(wanted), sizes))
+                noise = sum_tolerance(self.space[column], np.maximum(np.abs(wanted), sizes))
                 held = _held(self.space[column], home, wanted, self.slack[column] + noise)
                 follows = ~(
                     np.abs(values - wanted) > self.slack[column] + noise
@@ -491,9 +491,8 @@ def _check(column: str, equation: Equation, space: FeatureSpace) -> None:
     """Refuse an equation that does not fit the space."""
     for name in (column, *equation.parents):
         if name not in space:
-            if name == column:
-                who = "Causal"
-            else:
+            who = "Causal"
+            if name != column:
                 who = f"The equation of {column!r}"
             raise UnknownNameError.among(who, "column", name, space.names)
     if space[column].kind == "categorical":
@@ -501,8 +500,8 @@ def _check(column: str, equation: Equation, space: FeatureSpace) -> None:
             "Causal", "equations of numbers, ordinal or binary columns", f"column {column!r} is categorical",
             "Leave its equation out: it may be a parent of a fitted regressor.",
         )  # fmt: skip
-    for parent in equation.parents if isinstance(equation, LinearEquation) else ():
-        if space[parent].kind == "categorical":
+    for parent in equation.parents:
+        if isinstance(equation, LinearEquation) and space[parent].kind == "categorical":
             raise InvalidTypeError(
                 f"The linear equation of {column!r}", "parents that are numbers, ranks or 0/1",
                 f"column {parent!r} is categorical", "Fit a regressor that encodes it, or use Causal.learn.",
@@ -547,16 +546,15 @@ def learned(
             )  # fmt: skip
     if not len(data):
         raise InvalidValueError("Causal.learn", "rows to learn from", "the data have none", "Give the training data.")
-    if space is not None:
-        require_space("Causal.learn", space)
     if space is None:
-        known = FeatureSpace(infer_features(data[used], steps=False))
-    else:
-        known = space
-    part = complete_rows("Causal.learn", FeatureSpace([known[name] for name in used]), data)
-    return {
-        column: (_fitted(column, list(parents[column]), part, regressor, known), [*parents[column]]) for column in order
-    }
+        space = FeatureSpace(infer_features(data[used], steps=False))
+    require_space("Causal.learn", space)
+    part = complete_rows("Causal.learn", FeatureSpace(map(space.__getitem__, used)), data)
+    equations = {}
+    for column in order:
+        names = list(parents[column])
+        equations[column] = (_fitted(column, names, part, regressor, space), names)
+    return equations
 
 
 def _fitted(column: str, parents: list[str], data: pd.DataFrame, regressor: Any, space: FeatureSpace) -> Any:

@@ -13,7 +13,7 @@ from ceopt.formulations.columns import Free
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed import write_one_of
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, given_up
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, active_ones
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.solvers.checks import Floats, Refusal, Text, check_fields
@@ -165,8 +165,9 @@ class ExactlyOne(AbstractRule):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how many the ones are too many or too few, plus the numbers that are neither 0 nor 1."""
         del space, factual
-        ones = sum(point[name] == 1.0 for name in self.columns)
-        others = sum(point[name] not in {0.0, 1.0} for name in self.columns)
+        values = [point[name] for name in self.columns]
+        ones = values.count(1.0)
+        others = len(values) - ones - values.count(0.0)
         return float(abs(ones - 1) + others)
 
     def changes_together(self) -> tuple[str, ...]:
@@ -175,7 +176,7 @@ class ExactlyOne(AbstractRule):
 
     def given_up(self, factual: Point) -> tuple[str, ...]:
         """Return the column whose own leaving is no change; none in a row that breaks the rule."""
-        return tuple(given_up([self.columns], factual))
+        return tuple(active_ones([self.columns], factual))
 
     def unpriced(self, space: FeatureSpace) -> frozenset[str]:
         """Return the columns, of which one may move without a price."""
@@ -192,14 +193,14 @@ class ExactlyOne(AbstractRule):
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) whose one 1 is where a point newly has one, or else where the factual has it."""
         mended = points.copy()
-        places = [space.names.index(name) for name in self.columns]
+        places = list(map(space.names.index, self.columns))
         home = np.array([factual[name] for name in self.columns])
         ones = points[:, places] == 1.0
         others = ~ones & (points[:, places] != 0.0)
         wrong = (ones.sum(axis=1) != 1) | others.any(axis=1)
         taken = ones & (home != 1.0)
         for k in np.flatnonzero(wrong):
-            first = taken[k] if taken[k].any() else (ones[k] if ones[k].any() else home == 1.0)
+            first = next(filter(np.any, (taken[k], ones[k])), home == 1.0)
             row = np.zeros(len(places))
             row[np.flatnonzero(first)[:1]] = 1.0
             mended[k, places] = row

@@ -31,7 +31,6 @@ from ceopt.solvers.checks import (
     AllOf,
     Choice,
     Flag,
-    Floats,
     Instance,
     OrNone,
     Real,
@@ -39,7 +38,7 @@ from ceopt.solvers.checks import (
     Whole,
     check_fields,
 )
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -54,18 +53,15 @@ _OPTIONS |= {"name": None, "sample": None}
 
 def sentence_of(hull: Any, points: HullPoints | None) -> str:
     """Return "within 0.1 (l1, columns by range) of the hull of 312 rows in 3 clusters"."""
+    scale = hull.scale
     if isinstance(hull.scale, Mapping):
         scale = "their own scales"
-    else:
-        scale = hull.scale
-    if scale == "none":
-        columns = "raw columns"
-    else:
+    columns = "raw columns"
+    if scale != "none":
         columns = f"columns by {scale}"
     rows = _rows(hull, points)
-    if hull.penalty is None:
-        charge = ""
-    else:
+    charge = ""
+    if hull.penalty is not None:
         charge = f", at {digits(hull.penalty)} for each unit of l1 off it"
     if np.isinf(hull.radius) or (hull.penalty is not None and hull.radius == 0.0):
         return f"at any distance ({columns}) from the hull of {rows}{charge}"
@@ -75,19 +71,17 @@ def sentence_of(hull: Any, points: HullPoints | None) -> str:
 
 
 def _rows(hull: Any, points: HullPoints | None) -> str:
+    count = None
     if isinstance(hull.clusters, int | np.integer):
         count = hull.clusters
-    else:
-        count = None
     if points is not None:
         rows = f"{points.count} rows"
         count = len(points.labels)
         if hull.sample is not None and hull.sample < points.given:
             rows = f"a sample of {points.count} of {points.given} rows"
     else:
-        if hull.data is None:
-            rows = "the rows of the target class"
-        else:
+        rows = "the rows of the target class"
+        if hull.data is not None:
             rows = f"{len(hull.data)} rows"
         if hull.sample is not None:
             rows = f"a sample of at most {hull.sample} of {rows}"
@@ -95,7 +89,7 @@ def _rows(hull: Any, points: HullPoints | None) -> str:
         return rows
     if count is None:
         return f"{rows} in clusters"
-    return f"{rows} in {count} cluster{'' if count == 1 else 's'}"
+    return f"{rows} in {counted(int(count), 'cluster')}"
 
 
 def short_text(hull: Any, points: HullPoints | None) -> str:
@@ -262,16 +256,17 @@ class Hull(AbstractElastic):
         check_fields(self, _CHECKS)
         check_clusters(self.clusters)
         if self.enlarge and self._limit is None:
-            but = f"radius is {digits(self.radius)}" + (
-                "" if self.penalty is None else " beside a penalty, which is no limit"
-            )
+            but = f"radius is {digits(self.radius)}"
+            if self.penalty is not None:
+                but += " beside a penalty, which is no limit"
             raise InvalidValueError("Hull", "a radius to enlarge", but, "Give a finite one above 0, or no enlarge.")
 
     @property
     def _limit(self) -> float | None:
         """The greatest norm of the slack; None where there is no limit."""
-        free = math.isinf(self.radius) or (self.penalty is not None and self.radius == 0.0)
-        return None if free else float(self.radius)
+        if math.isinf(self.radius) or (self.penalty is not None and self.radius == 0.0):
+            return None
+        return float(self.radius)
 
     # ---- the points --------------------------------------------------------------------------------------------------
     def check(self, space: FeatureSpace) -> None:
@@ -295,15 +290,13 @@ class Hull(AbstractElastic):
                 "Hull", "rows of the target class", "there is none in the data",
                 "Give data that has some, or the rows themselves: Hull(frame).",
             )  # fmt: skip
-        return self._knowing(space, self._points_of(space, favoured))
+        points = hull_points(space, favoured, scale=self.scale, clusters=self.clusters, sample=self.sample)
+        return self._knowing(space, points)
 
     def _knowing(self, space: FeatureSpace, points: HullPoints, **changes: Any) -> Self:
         new = replace(self, **changes)
         new._known.update(space=space, points=points)  # noqa: SLF001 - of its own class
         return new
-
-    def _points_of(self, space: FeatureSpace, rows: Floats) -> HullPoints:
-        return hull_points(space, rows, scale=self.scale, clusters=self.clusters, sample=self.sample)
 
     def _points(self, space: FeatureSpace) -> HullPoints:
         """Return the points in the columns of a space; they are made once for all spaces that differ in reach alone."""
@@ -316,8 +309,7 @@ class Hull(AbstractElastic):
                 )  # fmt: skip
             if self.data.empty:
                 raise InvalidValueError("Hull", "at least one row", "data has none", "Give rows of the target class.")
-            points = self._points_of_data(space, self.data)
-            self._known.update(space=space, points=points)
+            self._known.update(space=space, points=self._points_of_data(space, self.data))
         found: HullPoints = self._known["points"]
         return found
 
@@ -401,10 +393,8 @@ class Hull(AbstractElastic):
         points = self._points(space)
         x = points.of(point)
         clusters = points.clusters()
-        within = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
-        if math.isfinite(within):
-            least = within
-        else:
+        least = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
+        if not math.isfinite(least):
             least = min(least_sum(own, x, self.norm, None) for own in clusters)
         return float(self.penalty) * least
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
 from ceopt.formulations.costs.base import scale_of
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
 from ceopt.solvers.checks import Floats, plain
@@ -56,9 +57,10 @@ def check_clusters(clusters: Any) -> None:
     if isinstance(clusters, str | bytes | Mapping | pd.DataFrame) or np.ndim(_as_array(clusters)) != 1:
         but = f"clusters is {type(clusters).__name__}"
         raise InvalidTypeError("Hull", "clusters as a count, a clusterer or labels", but, _CHOICES)
-    labels = [plain(label) for label in _listed(clusters)]
-    for label in (label for label in labels if not isinstance(label, Hashable)):
-        raise InvalidTypeError("Hull", "labels such as numbers or text", f"one of clusters is {label!r}", _CHOICES)
+    labels = list(map(plain, _listed(clusters)))
+    for label in labels:
+        if not isinstance(label, Hashable):
+            raise InvalidTypeError("Hull", "labels such as numbers or text", f"one of clusters is {label!r}", _CHOICES)
     if any(pd.isna(label) is True for label in labels):
         raise InvalidValueError("Hull", "a label for every row", "one of clusters is missing", "Use -1 for noise.")
 
@@ -67,8 +69,10 @@ def labels_of_rows(clusters: Any, n_rows: int) -> list[Any] | None:
     """Return clusters that were given as a label for each of some rows; None where they are anything else."""
     if clusters is None or isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
         return None
-    labels = _listed(clusters)
-    return labels if len(labels) == n_rows else None  # others are refused where they are read
+    labels: list[Any] = _listed(clusters)
+    if len(labels) != n_rows:  # it is refused where it is read
+        return None
+    return labels
 
 
 def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[Any, ...], Places]:
@@ -93,14 +97,14 @@ def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[
             but = f"clusters has {len(given)} labels for {len(values)} rows"
             raise InvalidValueError("Hull", "one label per row", but, "Label each row of its data, in their order.")
         given = [given[k] for k in drawn]
-    labels = [plain(label) for label in given]
+    labels = list(map(plain, given))
     names = sorted({label for label in labels if not _is_noise(label)}, key=lambda label: (type(label).__name__, label))
     if not names:
         raise InvalidValueError(
             "Hull", "rows in some cluster", "every label is -1, which is noise", "Let the clusterer join more rows."
         )
-    position = {name: k for k, name in enumerate(names)}
-    return tuple(names), np.array([-1 if _is_noise(label) else position[label] for label in labels], dtype=np.intp)
+    position = dict(zip(names, range(len(names)), strict=True))
+    return tuple(names), np.array([position.get(label, -1) for label in labels], dtype=np.intp)
 
 
 def _clustered(clusters: Any, values: Floats) -> list[Any]:
@@ -169,8 +173,10 @@ def _as_array(clusters: Any) -> Any:
         return np.zeros((0, 0))
 
 
-def _listed(clusters: Any) -> list[Any]:
-    return clusters.tolist() if hasattr(clusters, "tolist") else list(clusters)
+def _listed(clusters: Any) -> Any:
+    if hasattr(clusters, "tolist"):
+        return clusters.tolist()
+    return list(clusters)
 
 
 # ==== The distance from a hull: the check of the rule, by least squares, small linear programs and a cone =============
@@ -434,14 +440,14 @@ class HullRows:
         labels = self.points.labels
         cluster = self.points.cluster[places]
         if labels == (None,):
-            rows.add("all", LinearForm(0.0, tuple((1.0, v) for v in weights)), lower=1.0, upper=1.0)
+            rows.add("all", sum_form(weights), lower=1.0, upper=1.0)
             return
         self.block.in_cluster = pyo.Var(list(labels), domain=pyo.Binary)
         for k, label in enumerate(labels):
-            own = tuple((1.0, weights[i]) for i in np.flatnonzero(cluster == k))
-            rows.add(label, LinearForm(0.0, (*own, (-1.0, self.block.in_cluster[label]))), lower=0.0, upper=0.0)
-        one = LinearForm(0.0, tuple((1.0, v) for v in self.block.in_cluster.values()))
-        Rows(self.block, "one_cluster").add("all", one, lower=1.0, upper=1.0)
+            own = sum_form(weights[i] for i in np.flatnonzero(cluster == k))
+            chosen = LinearForm(0.0, ((-1.0, self.block.in_cluster[label]),))
+            rows.add(label, own + chosen, lower=0.0, upper=0.0)
+        Rows(self.block, "one_cluster").add("all", sum_form(self.block.in_cluster.values()), lower=1.0, upper=1.0)
 
     def _write_point(self, key: Any, form: LinearForm, values: NDArray[np.float64], weights: list[Any]) -> None:
         """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
@@ -450,9 +456,8 @@ class HullRows:
         high = max(sizes)
         least, greatest = ORDINARY_HULL_COEFFICIENTS
         ordinary = high == 0.0 or (low >= least and high <= greatest)
-        if ordinary:
-            factor = 1.0
-        else:
+        factor = 1.0
+        if not ordinary:
             factor = max(2.0 ** -round(math.log2(math.sqrt(low) * math.sqrt(high))), 2.0**-13)
         scaled = factor * values
         # What is no more than a solver's tolerance counts as that, or as nothing, whichever is nearer.
@@ -465,16 +470,12 @@ class HullRows:
             return
         # As one expression of plain lists: with a few hundred thousand terms, a tuple for each would take seconds.
         short = form.expression()
-        if isinstance(short, float):
-            coefs = []
-            variables = []
-        else:
-            coefs = short.linear_coefs
-            variables = short.linear_vars
+        coefs = getattr(short, "linear_coefs", ())
+        variables = getattr(short, "linear_vars", ())
         body = LinearExpression(
             constant=form.constant,
             linear_coefs=[*coefs, *(-scaled[taken]).tolist()],
-            linear_vars=[*variables, *(weights[i] for i in taken.tolist())],
+            linear_vars=[*variables, *map(weights.__getitem__, taken.tolist())],
         )
         self.block.point[key] = body == 0.0
 
@@ -512,10 +513,7 @@ class HullRows:
         """Limit the norm of the slack, and charge for it."""
         lengths = {}
         for key, *parts in slacks:
-            terms: list[tuple[float, Any]] = []
-            for part in parts:
-                terms += [(1.0, variable) for _, variable in part.terms]
-            lengths[key] = LinearForm(0.0, tuple(terms))
+            lengths[key] = sum_form(variable for part in parts for _, variable in part.terms)
         if self.limit is not None and slacks:
             if self._is_number:
                 most = LinearForm(self.limit)
@@ -573,10 +571,9 @@ def _extreme(values: Floats) -> Places:
     every = np.arange(len(values))
     if len(values) <= 2:
         return every
+    varying = values
     if values.size:
         varying = values[:, np.ptp(values, axis=0) > 0.0]
-    else:
-        varying = values
     if varying.shape[1] == 1:
         return np.array([varying[:, 0].argmin(), varying[:, 0].argmax()])
     if not 2 <= varying.shape[1] <= _FEW or len(values) <= varying.shape[1] + 1:
@@ -631,7 +628,9 @@ class HullColumn:
 
     def of(self, values: Floats) -> Floats:
         """Return coordinates of the space's column as the hull sees them."""
-        return np.asarray((values if self.rank is None else values == self.rank) / self.scale)
+        if self.rank is not None:
+            values = values == self.rank
+        return np.asarray(values / self.scale)
 
     def range(self, part: Any) -> tuple[float, float]:
         """Return the least and the greatest value that the reach of the space's column leaves."""
@@ -690,8 +689,11 @@ class HullPoints:
     def within(self, reach: Reach) -> NDArray[np.intp]:
         """Return the points that may have a weight where x is in the reach and in a hull itself (no slack)."""
         low, high = np.array([column.range(reach[column.name]) for column in self.columns]).T
-        members = [np.flatnonzero(self.cluster == k) for k in range(len(self.labels))]
-        return np.concatenate([own[face(self.values[own], low, high)] for own in members])
+        kept = []
+        for k in range(len(self.labels)):
+            own = np.flatnonzero(self.cluster == k)
+            kept.append(own[face(self.values[own], low, high)])
+        return np.concatenate(kept)
 
 
 def hull_points(
@@ -710,9 +712,9 @@ def hull_points(
                 columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name]))
         else:
             columns.append(HullColumn(f.name, f.name, None, scales[f.name]))
-    place = {name: j for j, name in enumerate(space.names)}
     checkpoint(_FINDING_POINTS)
-    values = np.column_stack([column.of(rows[:, place[column.name]]) for column in columns])
+    by_name = dict(zip(space.names, rows.T, strict=True))
+    values = np.column_stack([column.of(by_name[column.name]) for column in columns])
     drawn = np.arange(len(rows))
     if sample is not None and len(rows) > sample:
         drawn = np.sort(np.random.default_rng(0).choice(len(rows), sample, replace=False))
@@ -731,7 +733,7 @@ def hull_points(
         values=values[chosen],
         cluster=cluster[chosen],
         labels=labels,
-        shift=np.array([_commonest(column) for column in values[chosen].T]),
+        shift=np.array(list(map(_commonest, values[chosen].T))),
         count=int((cluster >= 0).sum()),
         given=len(rows),
     )
@@ -739,9 +741,9 @@ def hull_points(
 
 def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
     """Tell whether rows are the same points in two spaces: the columns, their levels and scales are the same."""
-    if [(f.name, f.kind, f.levels) for f in one] != [(f.name, f.kind, f.levels) for f in other]:
-        return False
-    return scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
+    described = attrgetter("name", "kind", "levels")
+    same = list(map(described, one)) == list(map(described, other))
+    return same and scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
 
 
 def _commonest(values: Floats) -> float:

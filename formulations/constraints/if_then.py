@@ -85,10 +85,9 @@ class Condition:
     @classmethod
     def parse(cls, who: str, given: Any) -> Self:
         """Read (column, op, value), or (column, "changed")."""
+        parts = ()
         if isinstance(given, Sequence) and not isinstance(given, str | bytes):
             parts = tuple(given)
-        else:
-            parts = ()
         if len(parts) == 2 and parts[1] == "changed":
             parts = (*parts, True)
         if len(parts) != 3 or not isinstance(parts[1], str):
@@ -125,11 +124,15 @@ class Condition:
         if self.op != "changed":
             self._coordinates(feature)
 
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        """The values compared with: those of op "in", else the one."""
+        return self.value if self.op == "in" else (self.value,)
+
     def _coordinates(self, feature: Feature) -> list[float]:
-        values = self.value if self.op == "in" else (self.value,)
         if self.op in {"<=", ">="} and feature.kind == "integer":
-            return [_bound(feature, value) for value in values]
-        return [feature.to_coordinate(value) for value in values]
+            return [_bound(feature, value) for value in self._values]
+        return list(map(feature.to_coordinate, self._values))
 
     # ---- in the program ----------------------------------------------------------------------------------------------
     def indicator(self, x: Factual, *, surely: bool) -> LinearForm | Any:
@@ -182,12 +185,10 @@ class Condition:
             return value <= float(self.value)
         if self.op == ">=":
             return value >= float(self.value)
-        if feature.step is None:
-            off = 0.0
-        else:
+        off = 0.0
+        if feature.step is not None:
             off = STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
-        wanted = self.value if self.op == "in" else (self.value,)
-        return any(abs(value - float(other)) <= off for other in wanted) != (self.op == "!=")
+        return any(abs(value - float(other)) <= off for other in self._values) != (self.op == "!=")
 
     def is_no_further(self, feature: Feature, x0: float, value: float, *, toward: bool) -> bool:
         """Tell whether a coordinate is the person's own, or on the way ``toward`` the condition or away from it."""
@@ -198,7 +199,7 @@ class Condition:
 
     def _holds_of_level(self, feature: Feature, rank: int) -> bool:
         if self.op == "in":
-            return rank in {feature.rank(level) for level in self.value}
+            return rank in map(feature.rank, self.value)
         other = feature.rank(self.value)
         return {"==": rank == other, "!=": rank != other, "<=": rank <= other, ">=": rank >= other}[self.op]
 
@@ -215,8 +216,7 @@ class Condition:
 
 def _bound(feature: Feature, value: Any) -> float:
     """Return a number that integers are compared with, which need not be one."""
-    number = is_number(value)
-    if number and math.isfinite(value):
+    if is_number(value) and math.isfinite(value):
         Moderate().require("A condition", f"the value of column {feature.name!r}", value)
         return float(value)
     return feature.to_coordinate(value)  # says what is wrong with it
@@ -349,17 +349,18 @@ class IfThen(AbstractRule):
         """Whether the person breaks the rule today and need not meet it."""
         if self.beyond == "meet":
             return False
+        return self._is_broken(space, factual, factual)
+
+    def _is_broken(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> bool:
+        """Whether the condition holds at a point and the conclusion does not."""
         met = []
         for c in (self._if, self._then):
-            met.append(c.holds(space[c.column], factual[c.column], factual[c.column]))
+            met.append(c.holds(space[c.column], (factual or {}).get(c.column), point[c.column]))
         return met == [True, False]
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the condition holds and the conclusion does not, and that is not allowed as it is today."""
-        met = []
-        for c in (self._if, self._then):
-            met.append(c.holds(space[c.column], None if factual is None else factual[c.column], point[c.column]))
-        if met != [True, False]:
+        if not self._is_broken(space, factual, point):
             return 0.0
         if factual is None or not self._spares(space, factual):
             return 1.0
@@ -371,7 +372,9 @@ class IfThen(AbstractRule):
     def sentence(self) -> str:
         """Return the rule in words."""
         sentence = f"if {self._if.sentence()}, then {self._then.sentence()}"
-        return sentence + no_further_words() if self.beyond == "no_further" else sentence
+        if self.beyond == "meet":
+            return sentence
+        return sentence + no_further_words()
 
 
 def _add_row(rows: Rows, index: Any, premise: Any, conclusion: Any, stays: LinearForm) -> None:
@@ -385,8 +388,7 @@ def _add_row(rows: Rows, index: Any, premise: Any, conclusion: Any, stays: Linea
 
 def _settled(side: LinearForm | Any) -> float | None:
     """Return 0 or 1 where no variable decides, else None."""
+    value = None
     if isinstance(side, LinearForm):
         value = side.expression()
-    else:
-        value = None
     return value if isinstance(value, float) else None

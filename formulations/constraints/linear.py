@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractElastic, Beyond, no_further_words
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.encoding import trace_of
+from ceopt.formulations.space.feature import beyond_rounding, column_tolerance
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -171,7 +171,7 @@ class Linear(AbstractElastic):
             wider = replace(self, further=self.further + by)
         if self.sense == "==":
             return replace(wider, within=self.within + by)
-        return replace(wider, rhs=self.rhs + by if self.sense == "<=" else self.rhs - by)
+        return replace(wider, rhs=self.rhs + {"<=": by, ">=": -by}[self.sense])
 
     def _sides(self, x: AbstractColumns | Factual) -> tuple[float | None, float | None]:
         """Return the least and the greatest value of the left side; None where it has no such limit."""
@@ -181,7 +181,8 @@ class Linear(AbstractElastic):
             own = sum(float(a) * x.point[name] for name, a in self.coefficients.items())
             low = min(low, own - self.further)
             high = max(high, own + self.further)
-        return (None if self.sense == "<=" else low), (None if self.sense == ">=" else high)
+        sides = {"<=": (None, high), ">=": (low, None), "==": (low, high)}
+        return sides[self.sense]
 
     def _form(self, x: AbstractColumns) -> LinearForm:
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
@@ -189,27 +190,27 @@ class Linear(AbstractElastic):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
         off, size = self._off(factual, point)
-        allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
-        return off if off > allowed + SUM_ROUNDING * size else 0.0
+        shares = [abs(float(a)) * column_tolerance(space[name], point[name]) for name, a in self.coefficients.items()]
+        return beyond_rounding(off, max(shares) + SUM_ROUNDING * size)
 
     def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, without a tolerance but that of a sum."""
         del space
         off, size = self._off(factual, point)
-        return off if off > SUM_ROUNDING * size else 0.0
+        return beyond_rounding(off, SUM_ROUNDING * size)
 
     def _off(self, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> tuple[float, float]:
         """Return how far the left side is on the wrong side, and the size of what it adds up."""
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         least = float(self.rhs) - float(self.within)
         most = float(self.rhs) + float(self.within)
-        size = abs(float(self.rhs)) + sum(abs(part) for part in parts)
+        size = abs(float(self.rhs)) + sum(map(abs, parts))
         if self.beyond == "no_further":
             assert factual is not None  # noqa: S101 - needs_factual
             today = [float(a) * factual[name] for name, a in self.coefficients.items()]
             least = min(least, sum(today) - float(self.further))
             most = max(most, sum(today) + float(self.further))
-            size += sum(abs(part) for part in today)
+            size += sum(map(abs, today))
         over = sum(parts) - most
         under = least - sum(parts)
         return {"<=": over, ">=": under, "==": max(over, under)}[self.sense], size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, given_up
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, active_ones
 from ceopt.formulations.tolerances import WHOLE_COUNT
 from ceopt.solvers.checks import Choice, ListOf, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
@@ -127,12 +127,12 @@ class MaxChanges(AbstractElastic):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``budget``."""
-        self._write(block, x.count_changes(self.count, free=given_up(self.together, x.point)))
+        self._write(block, x.count_changes(self.count, free=active_ones(self.together, x.point)))
 
     def relax(self, block: Any, x: Factual) -> Any:
         """Add the row ``budget`` with the further changes ``wider``; return their number."""
         block.wider = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, 2 * len(x.space)), initialize=0)
-        used = x.count_changes(self.count, free=given_up(self.together, x.point))
+        used = x.count_changes(self.count, free=active_ones(self.together, x.point))
         self._write(block, used if isinstance(used, int) else used - block.wider)
         return block.wider
 
@@ -148,7 +148,7 @@ class MaxChanges(AbstractElastic):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how many changes there are too many."""
         assert factual is not None  # noqa: S101 - needs_factual
-        free = given_up(self.together, factual)
+        free = active_ones(self.together, factual)
         changed = []
         for feature in space:
             if point[feature.name] != factual[feature.name] and feature.name not in free:

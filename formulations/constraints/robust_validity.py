@@ -23,6 +23,7 @@ from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.ties import margin_near, row_scale
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.validity_parts import least_of_score
+from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.formulations.tolerances import NO_ROBUST_ENTRY, ROBUST_BOUND_ROUNDING
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -40,7 +41,6 @@ from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
 
 
@@ -98,7 +98,7 @@ class RobustRows:
         mean = self.moments.mean
         factor = self.moments.factor
         score = Predictor(Affine(mean[:-1], mean[-1]), self.predictor.encoding, None, self.predictor.space)
-        point = np.array([[self.x.point[name] for name in self.x.space.names]])
+        point = point_row(self.x.space, self.x.point)
         margin = margin_near(score, float(score.score(point)[0]), point)
         unit = row_scale(score, margin)
         read = np.ones(len(mean) - 1, dtype=bool)
@@ -342,7 +342,9 @@ class RobustValidity(AbstractRule):
     @property
     def kappa(self) -> float:
         """How many standard deviations the mean score must be above 0 without a radius; 0 where nothing is random."""
-        return 0.0 if self.level == 1.0 else math.sqrt(self.level / (1.0 - self.level))
+        if self.level == 1.0:
+            return 0.0
+        return math.sqrt(self.level / (1.0 - self.level))
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the cones and the row; nothing at level 0."""
@@ -380,26 +382,26 @@ class RobustValidity(AbstractRule):
     # ---- in words ----------------------------------------------------------------------------------------------------
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
-        if self.model is None:
-            whose = ""
-        else:
+        whose = ""
+        if self.model is not None:
             whose = f" to {_title(self.model)}"
-        if self.radius == 0.0:
-            near = "with"
-        else:
+        near = "with"
+        if self.radius != 0.0:
             near = f"within {digits(self.radius)} of"
         return f"favourable{whose} with probability >= {digits(self.level)} for all parameters {near} the moments given"
 
     def __repr__(self) -> str:
-        if self.model is None:
-            own = ""
-        else:
+        own = ""
+        if self.model is not None:
             own = f", model={_title(self.model)}"
-        name = "" if self.name is None else f", name={self.name!r}"
-        return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own}{name})"
+        if self.name is not None:
+            own += f", name={self.name!r}"
+        return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own})"
 
 
 def _title(model: Any) -> str:
     if isinstance(model, Predictor):
         model = model.model
-    return type(model).__name__ if not isinstance(model, str) else model
+    if isinstance(model, str):
+        return model
+    return type(model).__name__

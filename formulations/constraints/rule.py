@@ -1,7 +1,7 @@
-"""Rules: rows over a person's block, a check in plain numbers apart from them, and what more some rules do.
+"""Base classes of rules, which restrict the answer: Pyomo rows, an independent numeric check, and optional hooks.
 
-Whatever only some rules do (learn from data, add to the cost, mend a point, have clusters) is a method of
-:class:`AbstractRule` with a default that does nothing, which such a rule overrides.
+Optional behaviour (learning from data, costs, repairing points, clusters) is a method of :class:`AbstractRule` that
+does nothing unless overridden. A new rule is a file of this folder, listed in ``RULES`` of ``constraints/__init__.py``.
 """
 
 from __future__ import annotations
@@ -16,40 +16,38 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
-from ceopt.formulations.costs.base import AbstractCost, Sum
+from ceopt.formulations.costs.base import AbstractCost
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.solvers.checks import Choice, Floats, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.space import FeatureSpace
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
-#: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
+#: A function that returns the data rows in the target class, as coordinates (n, d), and raises without data.
 DataRows: TypeAlias = Callable[[], Floats]
-#: What a rule's name may be: the user's, in exports and reports, or None.
+#: Valid ``name`` of a rule: text, shown in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
-#: What a rule asks of a person who breaks it today: to meet it, or not to go further than they are.
+#: What a rule requires if the factual violates it: to satisfy it, or to violate it no more than today.
 Beyond: TypeAlias = Literal["meet", "no_further"]
 BEYOND = Choice(("meet", "no_further"))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
-
-
-#: Attributes that a rule may have, and what holds of a rule without. They are none of the class: a dataclass would take
-#: them for the defaults of fields of these names.
-_UNLESS_SAID: Final[Mapping[str, Any]] = {"lacks_rows": False, "charges_more": False, "mends": False, "clusters": None}
+#: Defaults of optional attributes. They are not class attributes, because a dataclass would use those as defaults of
+#: fields with the same names.
+_DEFAULTS: Final[Mapping[str, Any]] = {"lacks_rows": False, "charges_more": False, "mends": False, "clusters": None}
 
 
 @final
 class _FromDocstring:
-    """The manifest of a class of rules that has none of its own: its name, and the first line of its docstring."""
+    """Default manifest of a class of rules: its name, and the first line of its docstring."""
 
     def __get__(self, rule: AbstractRule | None, kind: type) -> Manifest:
         text = (kind.__doc__ or "").strip()
-        if not text or text.startswith(f"{kind.__name__}("):  # a dataclass without a docstring has its signature there
+        if not text or text.startswith(f"{kind.__name__}("):  # dataclass() puts the signature into a missing docstring
             text = kind.__name__
         return Manifest(title=text.splitlines()[0].rstrip("."), formula="", rule=kind.__name__)
 
@@ -57,9 +55,9 @@ class _FromDocstring:
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
-    A rule of your own is a frozen dataclass with :meth:`check`, :meth:`build` and :meth:`violation`; all else has a
-    default. Nothing can stand in for ``violation``: every answer is held against it, and what followed from the rows
-    would repeat their mistakes.
+    A rule of your own is a frozen dataclass with :meth:`check`, :meth:`build` and :meth:`violation`; everything else
+    has a default. ``violation`` has none on purpose: it must be written independently of ``build``, so that a mistake
+    in the rows is caught. A rule that joins the package is also listed in ``RULES`` of ``constraints/__init__.py``.
     """
 
     __slots__ = ()
@@ -70,32 +68,33 @@ class AbstractRule(ABC):
     needs_factual: ClassVar[bool] = True
     #: Whether :meth:`build` takes the caller's own variables (``Columns``) as well as a person's block.
     takes_columns: ClassVar[bool] = False
-    #: Whether :meth:`violation` takes milliseconds: the search for a start then asks for few.
+    #: Whether :meth:`violation` is slow (milliseconds); the search for a start then checks few points.
     slow: ClassVar[bool] = False
-    #: Whether its rows keep columns without bounds within finite ones, which rules after it may use as big-M.
+    #: Whether its rows may imply finite bounds of unbounded columns; such rules are built first, so that others can use
+    #: the bounds as big-M.
     gives_bounds: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, space: FeatureSpace) -> None:
-        """Refuse arguments of the rule that do not fit the space, before any work starts; no point is checked here."""
+        """Raise an error if the rule's arguments do not fit the space; do not check any point."""
 
     @abstractmethod
     def build(self, block: Any, x: Factual) -> None:
         """Fill the empty ``block`` with the rule's rows over ``x``."""
 
     @abstractmethod
-    def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+    def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
         """Return by how much a point (coordinates by column) breaks the rule, in its own unit; 0 if it is kept."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in _UNLESS_SAID:
-                return _UNLESS_SAID[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            if name in _DEFAULTS and not hasattr(type(self), name):
+                return _DEFAULTS[name]
+            return object.__getattribute__(self, name)  # raises again, with the error of a property of the rule's own
 
-    def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
-        """Return by how much a point misses the rule where what a solver leaves is not passed over."""
+    def missed(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
+        """Return the violation without allowance for a solver's tolerance; by default the same as ``violation``."""
         return self.violation(space, factual, point)
 
     def sentence(self) -> str:
@@ -109,53 +108,54 @@ class AbstractRule(ABC):
                 given.append(f"{field.name}={getattr(self, field.name)!r}")
         if not given:
             return title
-        return " ".join(f"{title} ({', '.join(given)})".split())
+        text = ", ".join(given)
+        return " ".join(f"{title} ({text})".split())  # on one line: a repr may hold line breaks
 
     # ---- learning ----------------------------------------------------------------------------------------------------
-    #: Whether nothing can be checked before the rule is :meth:`fitted`.
+    #: Whether the rule has yet to be :meth:`fitted` to data before it can be checked.
     lacks_rows: bool
 
     def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
-        """Return the rule with what it takes from the rows of the target class filled in."""
+        """Return the rule fitted to the data rows of the target class; itself by default."""
         del space, rows
         return self
 
     def about(self, predictor: Callable[[], Predictor]) -> Self:
-        """Return the rule with what it takes from the model that is explained filled in."""
+        """Return the rule with what it needs of the model, which ``predictor()`` returns; itself by default."""
         del predictor
         return self
 
     # ---- costs and actions -------------------------------------------------------------------------------------------
-    #: Whether the rule, as it is set, adds to the cost: :meth:`build` then appends to ``x.surcharges``.
+    #: Whether this instance adds a penalty to the cost; :meth:`build` must then append it to ``x.surcharges``.
     charges_more: bool
 
     def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
-        """Return what the point's standing with the rule adds to its cost."""
+        """Return the penalty, at least 0, that the rule adds to the cost of a point."""
         del space, factual, point
         return 0.0
 
     def unpriced(self, space: FeatureSpace) -> frozenset[str]:
-        """Return the columns whose moves the cost does not see as they are; :meth:`build` fills ``x.charges``."""
+        """Return the columns charged through this rule, not by their own move; ``build`` sets ``x.charges[name]``."""
         del space
         return frozenset()
 
     def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) as the cost sees them."""
+        """Return the points (n, d) at which the cost is evaluated, with what is charged for ``unpriced`` columns."""
         del space, factual
         return points
 
     def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
-        """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
+        """Return the actions by column, in raw units; None if the rule does not tell actions from consequences."""
         del space, factual, point
         return None
 
     # ---- what counts as one change -----------------------------------------------------------------------------------
     def changes_together(self) -> tuple[str, ...]:
-        """Return the columns of which a move between two is one change."""
+        """Return 0/1 columns of which exactly one is 1, where moving the 1 to another counts as one change."""
         return ()
 
     def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
-        """Return the rule that counts a move between two columns of a group as one change."""
+        """Return the rule that counts moving the 1 within each of these groups as one change; itself by default."""
         del together
         return self
 
@@ -164,30 +164,30 @@ class AbstractRule(ABC):
     mends: bool
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) with the columns set that follow from others, or that may take few values."""
+        """Return the points (n, d) repaired: determined columns computed, others moved to admitted values."""
         del space, factual
         return points
 
-    # ---- clusters: the rule holds in one of several, with a binary ``block.in_cluster[label]`` for each --------------
+    # ---- clusters: the rule is a union of sets; the binary ``block.in_cluster[label]`` is 1 for the one that holds ---
     #: The clusters as they were given; None without any.
     clusters: Any
 
     def cluster_in(self, block: Any) -> Any:
-        """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""
+        """Return the label of the cluster that is active in the solution loaded into the rule's ``block``."""
         del block
         return None
 
     def distances(self, space: FeatureSpace, point: Point) -> Mapping[Any, float]:
-        """Return how far a point is from each cluster, by label."""
+        """Return the distance of a point from each cluster, by label."""
         del space, point
         return {}
 
 
 class AbstractElastic(AbstractRule):
-    """A rule that can be widened by an amount, in the unit in which ``violation`` counts.
+    """A rule that can be widened by an amount, in the unit of ``violation``.
 
-    One with the fields ``enlarge`` and ``radius`` is widened by the least amount that helps where nothing keeps it, if
-    ``enlarge`` says so.
+    If it has the fields ``radius`` and ``enlarge``, and ``enlarge`` is true, then a question without an answer is
+    solved again with the least widening that admits one.
     """
 
     __slots__ = ()
@@ -208,7 +208,7 @@ def rule_name(rule: AbstractRule, position: int) -> str:
 
 
 def component_name(block: Any, name: str) -> str:
-    """Return the name that a rule's rows bear in a block: its own, with ``_`` behind it where Pyomo has that name.
+    """Return the name of a rule's block: the rule's, with ``_`` appended until the parent has no such attribute.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def component_name(block: Any, name: str) -> str:
 
 
 def no_further_words(further: float = 0.0) -> str:
-    """Return what the sentence of a rule with ``beyond="no_further"`` ends with."""
+    """Return the end of the sentence of a rule with ``beyond="no_further"``."""
     if further:
         return f", or at most {digits(further)} further from it than today"
     return ", or no further from it than today"
@@ -249,9 +249,9 @@ def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
 
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
-    """Check a sequence of rules against the space; a single rule may stand for itself.
+    """Return the rules (or the single rule) given, checked against the space.
 
-    A rule that counts changes comes back as one that knows which columns change together by the others.
+    Rules that count changes are told in which groups of columns, by other rules, moving a 1 is one change.
     """
     if isinstance(rules, AbstractRule):
         given = (rules,)
@@ -260,12 +260,8 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     names: set[str] = set()
     for position, rule in enumerate(given):
         if not isinstance(rule, AbstractRule):
-            raise InvalidTypeError(
-                "constraints",
-                "rules",
-                f"one is {rule!r}",
-                "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1).",
-            )
+            then = "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1)."
+            raise InvalidTypeError("constraints", "rules", f"one is {rule!r}", then)
         if not isinstance(rule.manifest, Manifest):
             raise InvalidTypeError(
                 "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",
@@ -278,10 +274,11 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
-    return _knowing_each_other(tuple(given), space)
+    return _with_shared_groups(tuple(given), space)
 
 
-#: Members that a rule needs beside one of its own: alone, that one would be passed over in silence.
+#: Members that a rule must override beside one that it overrides, which alone would have no effect or a wrong default.
+#: ``fitted`` needs no ``lacks_rows``: a rule may learn, and yet be checked before.
 _BESIDE: Mapping[str, tuple[str, ...]] = {
     "lacks_rows": ("fitted",),
     "charges_more": ("surcharge",),
@@ -295,11 +292,13 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
 
 
 def overrides(rule: AbstractRule, *members: str) -> bool:
-    """Return whether a rule has one of these members of its own, and not the default of :class:`AbstractRule` alone."""
+    """Return whether the rule overrides any of these members of :class:`AbstractRule`."""
     kinds = type(rule).__mro__
     own = kinds[: kinds.index(AbstractRule)]
     for member in members:
-        if member in getattr(rule, "__dict__", ()) or any(member in vars(kind) for kind in own):
+        if member in getattr(rule, "__dict__", ()):
+            return True
+        if any(member in vars(kind) for kind in own):
             return True
     return False
 
@@ -317,49 +316,45 @@ def _refuse_one_without_the_other(rule: AbstractRule) -> None:
 
 
 def widens_itself(rule: AbstractRule) -> bool:
-    """Return whether a rule is to be widened where nothing keeps it."""
+    """Return whether the rule is to be widened if no point keeps all rules (see :class:`AbstractElastic`)."""
     return isinstance(rule, AbstractElastic) and hasattr(rule, "radius") and getattr(rule, "enlarge", False)
 
 
-# ==== What several rules say together =================================================================================
+# ==== Several rules together ==========================================================================================
 
 
-def has_say_in_cost(rule: AbstractRule, space: FeatureSpace) -> bool:
-    """Return whether a rule adds to the cost or changes what is charged."""
-    return rule.charges_more or bool(rule.unpriced(space))
+def one_change_groups(rules: Iterable[AbstractRule]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of each rule that has :meth:`~AbstractRule.changes_together`."""
+    groups = [rule.changes_together() for rule in rules]
+    return tuple(filter(None, groups))
 
 
-def together_by(rules: Sequence[AbstractRule]) -> tuple[tuple[str, ...], ...]:
-    """Return the groups of columns that change together, as one change, one for each rule that has some."""
-    return tuple(filter(None, (rule.changes_together() for rule in rules)))
-
-
-def given_up(together: Sequence[Sequence[str]], point: Point) -> set[str]:
-    """Return the 1 of each group that has one 1 in a point, and else 0: its leaving is no change."""
+def active_ones(groups: Sequence[Sequence[str]], point: Point) -> set[str]:
+    """Return the column that is 1 of each group that is one-hot at the point; that it drops to 0 is no change."""
     ones = set()
-    for group in together:
+    for group in groups:
         values = [point[name] for name in group]
         if values.count(1.0) == 1 and values.count(0.0) == len(values) - 1:
             ones.add(group[values.index(1.0)])
     return ones
 
 
-def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
-    """Return the rules, those that count changes with the columns that count together by the others."""
-    together = together_by(rules)
-    if not together:
+def _with_shared_groups(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
+    """Return the rules, each told all one-change groups; raise if a column of one is priced by another rule."""
+    groups = one_change_groups(rules)
+    if not groups:
         return rules
     for rule in rules:
         if not rule.changes_together():
-            _refuse_charged(rule.unpriced(space), together)
-    return tuple(rule.counting(together) for rule in rules)
+            _refuse_priced(rule.unpriced(space), groups)
+    return tuple(rule.counting(groups) for rule in rules)
 
 
-def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ...]) -> None:
-    """Refuse columns of which two rules say what their moves cost."""
-    for group in together:
+def _refuse_priced(priced: frozenset[str], groups: tuple[tuple[str, ...], ...]) -> None:
+    """Raise if two rules set the price of the same column: one prices it, another has it in a one-change group."""
+    for group in groups:
         for name in group:
-            if name in charged:
+            if name in priced:
                 raise InvalidTypeError(
                     "constraints", "one rule that says what a column's move costs",
                     f"column {name!r} has an equation, and is one of several of which exactly one is 1",
@@ -370,7 +365,7 @@ def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ..
 def actions_under(
     rules: Iterable[AbstractRule], space: FeatureSpace, factual: Point, point: Point
 ) -> dict[str, Any] | None:
-    """Return what is to be done by column, in raw units, by the first rule that tells it from what follows; or None."""
+    """Return the actions of the first rule that defines them, by column in raw units; None if no rule does."""
     for rule in rules:
         actions = rule.actions(space, factual, point)
         if actions is not None:
@@ -379,19 +374,19 @@ def actions_under(
 
 
 def mended_points(rules: Iterable[AbstractRule], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) put where some rules say, one after the other."""
+    """Return the points (n, d) repaired by each rule in turn."""
     for rule in rules:
         points = rule.mended(space, factual, points)
     return points
 
 
 def has_clusters(rule: AbstractRule) -> bool:
-    """Return whether a rule has clusters; a hull may have them or not."""
+    """Return whether the rule has clusters; only some hulls do."""
     return rule.clusters is not None and overrides(rule, "cluster_in")
 
 
 def nearest_cluster(rules: Iterable[AbstractRule], space: FeatureSpace, point: Point) -> Any:
-    """Return the cluster nearest to a point, in plain numbers, of the rule that has clusters; None without one."""
+    """Return the label of the cluster nearest to a point, of the first rule with clusters; None if no rule has any."""
     for rule in rules:
         if has_clusters(rule):
             distances = rule.distances(space, point)
@@ -399,13 +394,15 @@ def nearest_cluster(rules: Iterable[AbstractRule], space: FeatureSpace, point: P
     return None
 
 
-# ==== A cost as rules have it: what they charge instead of a move, and what they add ==================================
+# ==== A cost under rules: what they charge instead of a move, and the penalties that they add =========================
 
 
 def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: FeatureSpace) -> AbstractCost:
-    """Return the cost as the rules have it; the cost itself where none of them has a say."""
-    charging = tuple(rule for rule in rules if has_say_in_cost(rule, space))
-    return RuleCharges(cost, charging) if charging else cost
+    """Return the cost with the rules' penalties and prices; the cost itself if no rule changes it."""
+    charging = tuple(rule for rule in rules if rule.charges_more or rule.unpriced(space))
+    if not charging:
+        return cost
+    return RuleCharges(cost, charging)
 
 
 @final
@@ -413,15 +410,16 @@ def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: Feature
 class RuleCharges(AbstractCost):
     r"""A cost under rules: :math:`\text{cost}(a(x), x^0) + \sum_r \text{penalty}_r(x)`.
 
-    a(x) is what a causal model charges in the place of x, the penalties are those of soft rules. Where there are
-    penalties, a distance is stated as itself (see :class:`Sum`), as a square and a penalty do not add up.
+    a(x) is the point at which rules such as a causal model have the cost evaluated; penalties come from soft rules.
+    With penalties, a distance enters as itself (as in :class:`Sum`) and not as its square, because a penalty adds to a
+    distance, not to its square.
 
     Parameters
     ----------
     cost
-        What a change costs.
+        The cost of a change, without the rules.
     rules
-        Those that have a say.
+        Those that change it.
     """
 
     cost: AbstractCost
@@ -430,70 +428,74 @@ class RuleCharges(AbstractCost):
     @property
     def additive(self) -> bool:  # type: ignore[override]
         """Whether the objective is at least the sum of the columns' prices."""
-        return self._stated.additive
+        return self._program_cost.additive
 
     @property
     def is_joint(self) -> bool:
-        """Always: what is charged for a column may depend on others."""
+        """True: what is charged for a column may depend on others."""
         return True
 
     @property
     def curved(self) -> bool:  # type: ignore[override]
-        """As the cost itself."""
+        """Whether ``cost`` is curved."""
         return self.cost.curved
 
     @property
     def power(self) -> int:  # type: ignore[override]
-        """As the cost is stated."""
-        return self._stated.power
+        """Degree of the objective in the unit of length: 1 with penalties, else that of ``cost``."""
+        return self._program_cost.power
 
     @property
-    def _stated(self) -> AbstractCost:
-        penalised = any(rule.charges_more for rule in self.rules)
-        return Sum(((1.0, self.cost),)) if penalised and not isinstance(self.cost, Sum) else self.cost
+    def _program_cost(self) -> AbstractCost:
+        """The cost as the program states it: with penalties as a sum, so that a distance enters as itself."""
+        if any(rule.charges_more for rule in self.rules):
+            return 1.0 * self.cost
+        return self.cost
 
     def fitted(self, space: FeatureSpace, data: Any) -> AbstractCost:
-        """Return the cost with what it takes from data filled in."""
+        """Return the cost fitted to data, under the same rules."""
         return RuleCharges(self.cost.fitted(space, data), self.rules)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the cost's own prices, and none for columns that may move as a consequence."""
-        free = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
-        own = self._stated.prices(space)
-        return {name: () if name in free else prices for name, prices in own.items()}
+        """Return the cost's prices, with none for columns priced through a rule (``unpriced``)."""
+        unpriced = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
+        prices = self._program_cost.prices(space)
+        return prices | dict.fromkeys(unpriced.intersection(prices), ())
 
     def build(self, x: Factual) -> Any:
-        """Return the cost of what is charged plus the surcharges of the rules that are imposed on the block."""
+        """Return the cost of the charged point plus the penalties of the rules that are imposed on the block."""
         return self.stated(x, 1.0)
 
     def stated(self, x: Factual, unit: float) -> Any:
-        """Return the same divided by ``unit ** power``."""
-        stated = self._stated
-        return stated.stated(x, unit) + sum((unit**-stated.power) * extra for extra in x.surcharges)
+        """Return the objective divided by ``unit ** power``."""
+        cost = self._program_cost
+        share = unit**-cost.power
+        penalties = [share * penalty for penalty in x.surcharges]
+        return cost.stated(x, unit) + sum(penalties)
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return the cost of what is charged plus the penalties, in plain Python arithmetic."""
-        extra = sum(rule.surcharge(space, factual, point) for rule in self.rules)
-        return self.cost.value(space, factual, self._charged_point(space, factual, point)) + extra
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the cost of the charged point plus the penalties, in plain Python arithmetic."""
+        penalty = sum(rule.surcharge(space, factual, point) for rule in self.rules)
+        return self.cost.value(space, factual, self._charged_point(space, factual, point)) + penalty
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return that of the cost of what is charged: penalties are linear."""
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the length scale of the charged cost; penalties are linear and need none."""
         return self.cost.size(space, factual, self._charged_point(space, factual, point))
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
-        """Return the objective at many points, penalties left out: they are never negative, and slow to find."""
-        return self._stated.objectives(space, factual, self._charged(space, factual, points))
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return the objective at points (n, d) without penalties, which are >= 0 and slow to find: a lower bound."""
+        return self._program_cost.objectives(space, factual, self._charged(space, factual, points))
 
     def from_objective(self, objective: float) -> float:
-        """Return the cost that an objective stands for."""
-        return self._stated.from_objective(objective)
+        """Return the cost for an objective value of the program."""
+        return self._program_cost.from_objective(objective)
 
     def to_objective(self, cost: float) -> float:
-        """Return the objective that a cost stands for."""
-        return self._stated.to_objective(cost)
+        """Return the objective value of the program for a cost."""
+        return self._program_cost.to_objective(cost)
 
     def _charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) as the cost sees them under the rules, each of which sees the points as they are."""
+        """Return the charged points (n, d). Each rule sees the original points; the last to change a column wins."""
         charged = points
         for rule in self.rules:
             own = rule.charged(space, factual, points)
@@ -501,5 +503,5 @@ class RuleCharges(AbstractCost):
         return charged
 
     def _charged_point(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
-        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
+        row = self._charged(space, factual, point_row(space, point))[0]
         return dict(zip(space.names, row.tolist(), strict=True))

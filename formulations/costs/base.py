@@ -1,17 +1,18 @@
-"""Costs of a change: stated once and used three ways, in the program, in numpy, and as a bound on moves."""
+"""Base classes of costs. A cost has a Pyomo expression, a numeric value, and prices per column, which limit moves."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, final
+from itertools import compress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from ceopt.formulations.columns import Price
+from ceopt.formulations.columns import AbstractCharge, Price
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
@@ -39,7 +40,8 @@ __all__ = [
     "slopes_of",
 ]
 
-
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
 _NO_SCALE = Refusal("positive scales", "Give a positive number per column.")
 #: What a scale may be: the name of a statistic, or a mapping from columns to numbers to divide by.
 SCALE = OneOrMapping(
@@ -51,19 +53,19 @@ _FACTOR = Real(
     otherwise=Refusal("a factor of at least 0", "Scale by a number >= 0.", "the factor is {value}"),
 )
 Count = Literal["features", "columns"]
-#: What is counted of a category.
+#: Whether a changed category counts as one feature or as its two changed one-hot columns.
 COUNT = Choice(("features", "columns"))
 
 
 def move_of(feature: Feature, x0: float, x: float) -> float:
     """Return the move between two coordinates: their difference, or 1 where a category changed."""
     if feature.kind == "categorical":
-        return 1.0 if x != x0 else 0.0
+        return float(x != x0)
     return x - x0
 
 
 def scale_of(who: str, scale: str | Mapping[str, float], space: FeatureSpace) -> dict[str, float]:
-    """Return the scale of each column: by name of a statistic, or as given (levels may be left out of a mapping)."""
+    """Return the scale of each column, from a statistic's name or a mapping, which may leave out columns of levels."""
     if not isinstance(scale, Mapping):
         return {feature.name: float(feature.scale(scale)) for feature in space}  # type: ignore[arg-type]
     for name in scale:
@@ -82,80 +84,86 @@ def scale_of(who: str, scale: str | Mapping[str, float], space: FeatureSpace) ->
 class AbstractCost(ABC):
     """A cost of leaving the factual; costs add and scale: ``L1() + 0.1 * Changes()``.
 
-    A new one is a file that says its ``prices`` and, unless it is an :class:`AbstractSeparable`, how to ``build`` its
-    expression. One that is no sum over columns also sets ``additive`` to False and says its own ``value`` and
-    ``objectives``, and what the objective is of the cost where the program minimises another quantity.
-    ``costs/__init__.py`` exports it, and gives it a name in ``COSTS`` if text shall select it.
+    To add a cost, write a file with a class that defines ``prices`` and ``build`` (an :class:`AbstractSeparable` needs
+    only ``prices``). If it is not a sum over columns, set ``additive = False`` and define ``value`` and ``objectives``.
+    If the program minimises something else than the cost (its square, say), define ``from_objective`` and
+    ``to_objective``. Export it in ``costs/__init__.py``; a name in ``COSTS`` lets users select it by text.
     """
 
     __slots__ = ()
 
-    #: Whether the objective is the sum of the columns' prices (else it is only at least each of them).
+    #: Whether the objective is at least the sum of the columns' prices (their sum itself, unless ``is_joint``); if not,
+    #: it is at least each of them.
     additive = True
-    #: Whether the program may have squares or cones, whose tolerances a solver keeps in absolute numbers.
+    #: Whether the program may have quadratic terms or cones, for which solvers use absolute tolerances (``in_units``).
     curved = False
-    #: Degree of the objective in lengths: 2 where it is a square.
+    #: Degree of the objective in the unit of length: 2 for a squared distance.
     power = 1
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
-        """Return the cost with what it takes from data filled in; itself where it takes nothing."""
+        """Return the cost fitted to data; itself if it needs none."""
         del space, data
         return self
 
     def addend(self) -> AbstractCost:
-        """Return the cost as a sum states it; itself, unless its own program minimises another quantity."""
+        """Return the cost to use as a term of a sum; itself, unless its own program minimises another quantity."""
         return self
 
     def in_units(self, unit: float) -> AbstractCost:
-        """Return the same cost, with a program whose lengths count ``unit`` as 1; itself where nothing is curved."""
-        return InUnits(self, unit) if self.curved and unit != 1.0 else self
+        """Return the cost with a program that measures lengths in ``unit``; itself if it is not curved."""
+        if not self.curved or unit == 1.0:
+            return self
+        return InUnits(self, unit)
 
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the objective divided by ``unit ** power``."""
-        return self.build(x) if unit == 1.0 else (1.0 / unit) * self.build(x)
+        if unit == 1.0:
+            return self.build(x)
+        return (1.0 / unit**self.power) * self.build(x)
 
     @property
     def is_joint(self) -> bool:
-        """Whether a point's cost is not the sum of its columns' prices."""
+        """Whether the objective of a point may differ from the sum of its columns' prices."""
         return not self.additive
 
     @abstractmethod
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return what each column's move costs at least, whatever the others do; exact where ``additive``."""
+        """Return, per column, prices that bound the objective from below by the column's move (see ``additive``)."""
 
     @abstractmethod
     def build(self, x: Factual) -> Any:
         """Return the objective as a Pyomo expression over a person's block, adding variables there where needed."""
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the cost of ``point``, both given in coordinates, in plain Python arithmetic."""
         return self.cost_of(self.column_costs(space, factual, point).values())
 
-    def column_costs(
-        self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the cost that each column's move has by itself."""
-        moves = {f.name: move_of(f, factual[f.name], point[f.name]) for f in space}
-        return {name: sum(p.of(moves[name]) for p in prices) for name, prices in self.prices(space).items()}
+    def column_costs(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
+        """Return the cost of each column's move alone."""
+        costs = {}
+        for name, prices in self.prices(space).items():
+            move = move_of(space[name], factual[name], point[name])
+            costs[name] = sum(price.of(move) for price in prices)
+        return costs
 
-    def cost_of(self, column_costs: Any) -> float:
-        """Return the cost from the columns' own ones: their sum."""
+    def cost_of(self, column_costs: Iterable[float]) -> float:
+        """Return the cost of a point from those of its columns' moves alone: their sum."""
         return float(sum(column_costs))
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return the typical length at a point, from which a program's unit is taken (see :meth:`in_units`)."""
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the magnitude of the cost at a point, as a length; it sets the unit of :meth:`in_units`."""
         return self.value(space, factual, point)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
-        """Return the program's objective at many points, coordinates (n, d) in the space's order, shape (n,)."""
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return the program's objective at points, coordinates (n, d) in the space's order, shape (n,)."""
         return np.asarray(price_table(self.prices(space), space, factual, points).sum(axis=1))
 
     def from_objective(self, objective: float) -> float:
-        """Return the cost that an objective value of the program stands for."""
+        """Return the cost for an objective value of the program."""
         return objective
 
     def to_objective(self, cost: float) -> float:
-        """Return the objective value that a cost stands for."""
+        """Return the objective value of the program for a cost."""
         return cost
 
     def __add__(self, other: AbstractCost) -> Sum:
@@ -172,7 +180,7 @@ class AbstractCost(ABC):
     __rmul__ = __mul__
 
     def __radd__(self, other: object) -> AbstractCost:
-        # sum([L1(), Changes()]) begins at 0.
+        # sum() starts from 0.
         return self if other == 0 else NotImplemented
 
 
@@ -181,32 +189,32 @@ class AbstractCost(ABC):
 class Sum(AbstractCost):
     """A weighted sum of costs.
 
-    A distance that a program of its own would minimise by way of its square (l2, Mahalanobis) is stated here as itself,
-    by a second-order cone.
+    Alone, l2 and Mahalanobis are minimised through their square; in a sum they enter as distances, through a
+    second-order cone.
     """
 
     terms: tuple[tuple[float, AbstractCost], ...]
 
     @property
     def additive(self) -> bool:  # type: ignore[override]
-        """Whether every part is a sum over columns."""
+        """Whether every part is additive."""
         return all(cost.additive for _, cost in self._addends())
 
     @property
     def curved(self) -> bool:  # type: ignore[override]
-        """Whether some part has squares or cones."""
+        """Whether some part is curved."""
         return any(cost.curved for _, cost in self.terms)
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Sum:
-        """Return the sum of the parts with what they take from data filled in."""
+        """Return the sum of the parts, each fitted to data."""
         return Sum(tuple((factor, cost.fitted(space, data)) for factor, cost in self.terms))
 
     def _addends(self) -> list[tuple[float, AbstractCost]]:
         return [(factor, cost.addend()) for factor, cost in self.terms]
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the parts' prices together, each times its factor."""
-        together: dict[str, tuple[Price, ...]] = {feature.name: () for feature in space}
+        """Return, per column, the prices of all parts, each times the part's factor."""
+        together: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, ())
         for factor, cost in self._addends():
             for name, prices in cost.prices(space).items():
                 together[name] += tuple(price.scaled(factor) for price in prices)
@@ -218,73 +226,106 @@ class Sum(AbstractCost):
 
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the weighted sum of the parts' expressions, divided by ``unit``."""
-        parts = [(factor * unit ** (cost.power - 1), cost) for factor, cost in self._addends()]
-        return sum(factor * cost.stated(x, unit) for factor, cost in parts)
+        parts = []
+        for factor, cost in self._addends():
+            weight = factor * unit ** (cost.power - 1)  # a part divides itself by unit ** power, the sum by unit
+            parts.append(weight * cost.stated(x, unit))
+        return sum(parts)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return the weighted sum of the parts' objectives."""
         return np.asarray(sum(factor * cost.objectives(space, factual, points) for factor, cost in self._addends()))
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return the weighted sum of the parts' values."""
         return float(sum(factor * cost.value(space, factual, point) for factor, cost in self.terms))
 
-    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return the largest size among curved terms; other terms, of 10,000 a change say, have no length."""
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the largest value among curved terms with a positive factor; without one, the value of the sum.
+
+        Linear terms may be of any magnitude (10,000 per change, say) and do not set the unit.
+        """
         sizes = []
         for factor, cost in self.terms:
             if cost.curved and factor > 0.0:
                 sizes.append(cost.value(space, factual, point))
-        return max(sizes, default=self.value(space, factual, point))
+        if not sizes:
+            return self.value(space, factual, point)
+        return max(sizes)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class InUnits(AbstractCost):
-    """A cost whose program counts lengths in another unit, so that a solver's absolute tolerances mean something."""
+    """A cost whose program measures lengths in another unit, in which absolute solver tolerances are small.
+
+    Only what belongs to the program is in that unit: ``prices``, ``build`` and the objectives.
+    """
 
     cost: AbstractCost
     unit: float
 
-    @property
-    def additive(self) -> bool:  # type: ignore[override]
-        """As the cost itself."""
-        return self.cost.additive
+    additive = property(attrgetter("cost.additive"))
+    curved = property(attrgetter("cost.curved"))
+    power = property(attrgetter("cost.power"))
+    is_joint = property(attrgetter("cost.is_joint"))
 
     @property
     def _factor(self) -> float:
         return self.unit**-self.cost.power
 
+    def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
+        """Return the cost fitted to data, in the same unit."""
+        return InUnits(self.cost.fitted(space, data), self.unit)
+
+    def addend(self) -> AbstractCost:
+        """Return ``cost`` as a term of a sum, which has a unit of its own."""
+        return self.cost.addend()
+
+    def in_units(self, unit: float) -> AbstractCost:
+        """Return ``cost`` with a program in another unit."""
+        return self.cost.in_units(unit)
+
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the cost's prices, in powers of the unit."""
+        """Return the prices of ``cost``, divided by ``unit ** power``."""
         listed = self.cost.prices(space).items()
         return {name: tuple(price.scaled(self._factor) for price in prices) for name, prices in listed}
 
     def build(self, x: Factual) -> Any:
-        """Return the objective in powers of the unit."""
+        """Return the objective, divided by ``unit ** power``."""
         return self.cost.stated(x, self.unit)
 
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return the cost itself."""
+    def value(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the cost in its own unit."""
         return self.cost.value(space, factual, point)
 
-    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
-        """Return the objectives in powers of the unit."""
+    def column_costs(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, float]:
+        """Return the cost of each column's move alone, in its own unit."""
+        return self.cost.column_costs(space, factual, point)
+
+    def cost_of(self, column_costs: Iterable[float]) -> float:
+        """Return the cost of a point from those of its columns' moves, in its own unit."""
+        return self.cost.cost_of(column_costs)
+
+    def size(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the magnitude of ``cost`` at a point, in its own unit."""
+        return self.cost.size(space, factual, point)
+
+    def objectives(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return the objectives of ``cost``, divided by ``unit ** power``."""
         return self._factor * self.cost.objectives(space, factual, points)
 
     def from_objective(self, objective: float) -> float:
-        """Return the cost itself."""
+        """Return the cost, in its own unit, for an objective value of this program."""
         return self.cost.from_objective(objective / self._factor)
 
     def to_objective(self, cost: float) -> float:
-        """Return the objective in powers of the unit."""
+        """Return the objective value of this program for a cost in its own unit."""
         return self.cost.to_objective(cost) * self._factor
 
 
-def price_table(
-    prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, factual: Mapping[str, float], points: Floats
-) -> Floats:
-    """Return what each column's move costs at many points (n, d), by itself."""
+def price_table(prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return the cost of each column's move alone at points (n, d), shape (n, d)."""
     table = np.zeros(points.shape)
     for j, feature in enumerate(space):
         table[:, j] = prices_of(prices[feature.name], feature, factual[feature.name], points[:, j])
@@ -292,7 +333,7 @@ def price_table(
 
 
 def prices_of(prices: Sequence[Price], feature: Feature, x0: float, values: Floats) -> Floats:
-    """Return what it costs that one column goes from ``x0`` to each of some values (n,), by itself."""
+    """Return the cost of moving one column from ``x0`` to each of ``values`` (n,)."""
     moves = values - x0
     if feature.kind == "categorical":
         moves = (moves != 0.0).astype(np.float64)
@@ -306,18 +347,24 @@ def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
     return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
 
 
+def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[AbstractCharge, Price]]:
+    """Return the prices of columns that may move, each with the charge of its column."""
+    pairs = []
+    for name, listed in prices.items():
+        for price in listed:
+            if max(price.down, price.up) > 0.0 and not x.charge(name).stays:
+                pairs.append((x.charge(name), price))
+    return pairs
+
+
 class AbstractSeparable(AbstractCost):
-    """A sum of the columns' prices."""
+    """A cost that is the sum of its columns' prices."""
 
     __slots__ = ()
 
     def build(self, x: Factual) -> Any:
-        """Return the sum over the columns that may move."""
-        costs = []
-        for name, prices in self.prices(x.space).items():
-            for price in prices:
-                if max(price.down, price.up) > 0.0 and not x.charge(name).stays:
-                    costs.append(x.charge(name).price(price))
+        """Return the sum of the prices of the columns that may move."""
+        costs = [charge.price(price) for charge, price in paid(x, self.prices(x.space))]
         return sum(costs) if costs else 0.0
 
 
@@ -328,45 +375,49 @@ def slopes_of(
     space: FeatureSpace,
     count: Count = "features",
 ) -> dict[str, tuple[Price, ...]]:
-    """Return weight over scale per column and direction, as prices of a kind; by columns a category counts twice."""
+    """Return one price per column: its weights (down, up) divided by its scale.
+
+    With ``count="columns"`` a changed category counts as two one-hot columns that change.
+    """
     scales = scale_of(who, scale, space)
-    twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
+    category_factor = math.sqrt(2.0)  # two changed columns: 1 + 1, or sqrt(1 + 1) as a length
+    if kind == "linear":
+        category_factor = 2.0
     prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:
+        factor = 1.0
         if count == "columns" and feature.kind == "categorical":
-            columns = twice
-        else:
-            columns = 1.0
+            factor = category_factor
         down, up = feature.weights
-        unit = scales[feature.name] / columns
-        prices[feature.name] = (Price(kind, down / unit, up / unit),)
+        divisor = scales[feature.name] / factor
+        prices[feature.name] = (Price(kind, down / divisor, up / divisor),)
     return prices
 
 
-# ---- the cut-off: no answer worth finding costs more than one that is known ------------------------------------------
+# ---- cost cut-off: exclude moves that cost more than a known answer --------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CostCutoff:
-    r"""A cost that is not to be exceeded, and what it rules out.
+    r"""An upper limit on the cost, and the values that it excludes.
 
     .. math::
         \sum_j \text{price}_j(x_j - x^0_j) \le U
 
-    for a cost that adds up over columns, and :math:`\text{price}_j(x_j - x^0_j) \le U` for every other. Exact: with U
-    the cost of an answer in hand, the optimum does not move.
+    for an additive cost, and :math:`\text{price}_j(x_j - x^0_j) \le U` for every column of any other. Exact: if U is
+    the cost of a known answer, the optimum is not cut off.
 
     Parameters
     ----------
     space, factual
         The columns, and the person in coordinates.
     cost
-        Whose prices count.
+        The cost that is limited.
     budget
-        The U, as an objective value of the program (see ``cost.to_objective``).
+        U, as an objective value of the program (see ``cost.to_objective``); ``BUDGET_SLACK`` widens it on construction.
     """
 
     space: FeatureSpace
-    factual: Mapping[str, float]
+    factual: Point
     cost: AbstractCost
     budget: float
     _prices: dict[str, tuple[Price, ...]] = field(init=False, repr=False)
@@ -376,19 +427,18 @@ class CostCutoff:
         object.__setattr__(self, "_prices", self.cost.prices(self.space))
 
     def own_prices(self, name: str, values: Floats) -> Floats:
-        """Return what it costs that a column takes each of some values, (n,)."""
+        """Return the cost of moving a column to each of ``values``, (n,)."""
         return prices_of(self._prices[name], self.space[name], self.factual[name], values)
 
     def _affordable(self, name: str, levels: Levels) -> tuple[int, ...]:
-        """Return the ranks in reach whose own move is within the budget."""
-        prices = self.own_prices(name, np.array(levels.ranks, dtype=np.float64))
-        return tuple(rank for rank, price in zip(levels.ranks, prices.tolist(), strict=True) if price <= self.budget)
+        """Return the ranks in reach whose move alone is within the budget."""
+        is_affordable = self.own_prices(name, np.array(levels.ranks, dtype=np.float64)) <= self.budget
+        return tuple(compress(levels.ranks, is_affordable.tolist()))
 
     def narrowed(self, reach: Reach) -> dict[str, Interval | Levels]:
-        """Return the reach without the values whose own move costs more than the budget."""
+        """Return the reach without values whose move alone exceeds the budget."""
         narrow: dict[str, Interval | Levels] = {}
-        for feature in self.space:
-            name = feature.name
+        for name in self.space.names:
             part = reach[name]
             if isinstance(part, Levels):
                 narrow[name] = Levels(self._affordable(name, part))
@@ -397,7 +447,7 @@ class CostCutoff:
         return narrow
 
     def is_beyond(self, reach: Reach) -> bool:
-        """Tell whether some column has no value in the reach whose own move is within the budget."""
+        """Return whether some column of this reach has no affordable value, so that the whole reach is excluded."""
         for name, part in reach.items():
             if isinstance(part, Levels):
                 if not self._affordable(name, part):
@@ -409,9 +459,11 @@ class CostCutoff:
         return False
 
     def _ends(self, name: str) -> tuple[float, float]:
-        """Return the least and the greatest number whose own move is within the budget."""
+        """Return the least and the greatest number whose move alone is within the budget."""
         x0 = self.factual[name]
-        down, up = _room(self._prices[name], self.budget)
+        prices = self._prices[name]
+        down = _farthest(prices, 0, self.budget)
+        up = _farthest(prices, 1, self.budget)
         return _moved_outwards(x0, -down), _moved_outwards(x0, up)
 
     def greatest_gain(
@@ -424,8 +476,8 @@ class CostCutoff:
 
         .. math:: \max \sum_j g_j t_j \quad\text{s.t.}\quad \sum_j c_j t_j \le U, \quad 0 \le t \le 1,
 
-        whose items are the moves: a number's to the end of its reach, and the steps of the concave envelope of a table
-        over the prices of its levels. For linear prices and at most two prices of levels it is exact.
+        whose items are, per numeric column, the move to the end of its reach, and per column of levels the steps of the
+        concave envelope of gain over price. For linear prices and at most two prices of levels it is exact.
 
         Parameters
         ----------
@@ -434,7 +486,7 @@ class CostCutoff:
         tables
             (K, levels) per column of levels.
         reach
-            Values in reach; of a number finite where its slope is not 0.
+            Values in reach; bounded for every numeric column with a nonzero slope, on the side to which it points.
         """
         gains: list[Floats] = []
         costs: list[Floats] = []
@@ -442,9 +494,10 @@ class CostCutoff:
             part = reach[name]
             x0 = self.factual[name]
             assert isinstance(part, Interval)  # noqa: S101 - slopes exist for numbers only
-            rooms = np.where(slope > 0, part.upper - x0, part.lower - x0)
+            end = np.where(slope > 0, part.upper, part.lower)
+            move = np.where(slope != 0, end - x0, 0.0)  # with a slope of 0 the end may be infinite
             prices = np.where(slope > 0, self._linear(name, part.upper), self._linear(name, part.lower))
-            gains.append(np.where(slope == 0, 0.0, np.maximum(slope * np.where(slope == 0, 0.0, rooms), 0.0))[:, None])
+            gains.append(np.maximum(slope * move, 0.0)[:, None])
             costs.append(prices[:, None])
         for name, table in tables.items():
             levels = reach[name]
@@ -456,46 +509,46 @@ class CostCutoff:
             return np.zeros(0)
         gain = np.concatenate(gains, axis=1)
         cost = np.concatenate(costs, axis=1)
-        return _knapsack(gain, cost, self.budget) if self.cost.additive else gain.sum(axis=1)
+        if not self.cost.additive:
+            return np.asarray(gain.sum(axis=1))
+        return _knapsack(gain, cost, self.budget)
 
     def _linear(self, name: str, end: float) -> float:
-        """Return a lower bound on the price of the move to an end, in proportion to the part that is moved."""
+        """Return a price c such that a share t of the move to ``end`` costs at least t * c."""
         move = end - self.factual[name]
         if not math.isfinite(move):
             return 0.0
         return sum(price.of(move) for price in self._prices[name] if price.kind != "square")
 
     def _of_levels(self, name: str, table: Floats, levels: Levels) -> tuple[Floats, Floats]:
-        """Return the steps of the concave envelope of a table's gain over the price: (K, steps) gains and costs."""
+        """Return gains and costs (K, steps) of the concave envelope of gain over price."""
         ranks = np.array(levels.ranks)
-        home = int(self.factual[name])
+        factual_rank = int(self.factual[name])
         prices = self.own_prices(name, ranks.astype(np.float64))
-        rise = table[:, ranks] - table[:, [home]]
-        known, place = np.unique(prices, return_inverse=True)
-        best = np.stack([rise[:, place == k].max(axis=1) for k in range(len(known))], axis=1)
-        if known[0] > 0.0:  # staying is always possible, and free
-            known = np.concatenate([[0.0], known])
+        rise = table[:, ranks] - table[:, [factual_rank]]
+        price_levels, inverse = np.unique(prices, return_inverse=True)
+        best = np.stack([rise[:, inverse == k].max(axis=1) for k in range(len(price_levels))], axis=1)
+        if price_levels[0] > 0.0:  # staying is always possible, and free
+            price_levels = np.concatenate([[0.0], price_levels])
             best = np.concatenate([np.zeros((len(best), 1)), best], axis=1)
         best = np.maximum(best, 0.0)
-        if len(known) <= 2:
+        if len(price_levels) <= 2:  # the envelope of one or two points, for all K functions at once
             first = best[:, :1]
             more = np.maximum(best[:, 1:] - first, 0.0)
-            gain = np.concatenate([first, more], axis=1)
-            return gain, np.tile(known, (len(best), 1))
-        steps = [_envelope(known, row) for row in best]
-        return np.array([gain for gain, _ in steps]), np.array([cost for _, cost in steps])
+            return np.concatenate([first, more], axis=1), np.tile(price_levels, (len(best), 1))
+        steps = np.array([_envelope(price_levels, row) for row in best])
+        return steps[:, 0], steps[:, 1]
 
 
 def _envelope(prices: Floats, gains: Floats) -> tuple[list[float], list[float]]:
-    """Return (gains, costs) of the steps of the least concave, non-decreasing function above some points."""
+    """Return (gains, costs) of the steps of the least concave, non-decreasing function above the points given."""
     hull: list[tuple[float, float]] = []
     for point in zip(prices.tolist(), np.maximum.accumulate(gains).tolist(), strict=True):
         while len(hull) > 1 and _turns_up(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)
     count = len(prices)
-    rises = [hull[0][1], *(b[1] - a[1] for a, b in pairwise(hull))]
-    costs = [hull[0][0], *(b[0] - a[0] for a, b in pairwise(hull))]
+    costs, rises = np.diff(hull, axis=0, prepend=0.0).T.tolist()
     rest = [0.0] * (count - len(hull))
     return rises + rest, costs + rest
 
@@ -508,30 +561,23 @@ def _knapsack(gain: Floats, cost: Floats, budget: float) -> Floats:
     """Return the optimum of K continuous knapsacks, items (K, m) with gains at least 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(gain > 0, gain / cost, -1.0)
-    order = np.argsort(-ratio, axis=1, kind="stable")
-    gain = np.take_along_axis(gain, order, axis=1)
-    cost = np.take_along_axis(cost, order, axis=1)
-    before = np.cumsum(cost, axis=1) - cost
-    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-ratio, axis=1, kind="stable")
+        gain = np.take_along_axis(gain, order, axis=1)
+        cost = np.take_along_axis(cost, order, axis=1)
+        before = np.cumsum(cost, axis=1) - cost
         share = np.where(cost > 0, np.clip((budget - before) / cost, 0.0, 1.0), 1.0)
     return np.asarray(np.where(gain > 0, gain * share, 0.0).sum(axis=1))
 
 
-def _room(prices: Sequence[Price], budget: float) -> tuple[float, float]:
-    """Return how far (down, up) a move may go: what is fixed about it is paid first, then each price has the rest."""
-    fixed = [price for price in prices if price.kind == "fixed"]
-    rest = (budget - sum(p.down for p in fixed), budget - sum(p.up for p in fixed))
-    limits = []
-    for side in (0, 1):
-        if rest[side] < 0:
-            limits.append(0.0)
-            continue
-        far = []
-        for p in prices:
-            if p.kind != "fixed":
-                far.append(p.farthest(rest[side])[side])
-        limits.append(min(far, default=math.inf))
-    return limits[0], limits[1]
+def _farthest(prices: Sequence[Price], side: int, budget: float) -> float:
+    """Return the farthest affordable move to a side, 0 down or 1 up.
+
+    Fixed prices are deducted first; then each other price alone must fit the rest of the budget.
+    """
+    rest = budget - sum((price.down, price.up)[side] for price in prices if price.kind == "fixed")
+    if rest < 0:
+        return 0.0
+    return min((price.farthest(rest)[side] for price in prices if price.kind != "fixed"), default=math.inf)
 
 
 def _moved_outwards(x0: float, move: float) -> float:

@@ -12,10 +12,10 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.base import AbstractCost, price_table
+from ceopt.formulations.costs.base import AbstractCost, paid, price_table
 from ceopt.formulations.costs.norms import AbstractNorm, Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, point_row
 from ceopt.formulations.tolerances import COLLINEAR, GIVEN_SYMMETRIC, NEGATIVE_EIGENVALUE, UNSHORTENED_MOVE
 from ceopt.solvers.checks import Flag, Floats, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -47,7 +47,7 @@ class Metric:
 
     def among(self, names: tuple[str, ...]) -> Floats:
         """Return the matrix of some of the columns, the others not moving."""
-        place = [self.names.index(name) for name in names]
+        place = list(map(self.names.index, names))
         return self.matrix[np.ix_(place, place)]
 
 
@@ -84,11 +84,11 @@ def check_matrix(who: str, word: str, given: Any) -> tuple[Floats, tuple[str, ..
             who, f"a square {word}", f"its shape is {matrix.shape}", "Give a row and a column per numeric column."
         )
     if not np.isfinite(matrix).all():
-        i, j = (int(k) for k in np.argwhere(~np.isfinite(matrix))[0])
+        i, j = np.argwhere(~np.isfinite(matrix))[0].tolist()
         raise InvalidValueError(who, f"finite numbers in {word}", f"entry [{i}][{j}] is {matrix[i, j]}", "Replace it.")
     off = np.abs(matrix - matrix.T)
     if matrix.size and off.max() > GIVEN_SYMMETRIC * np.abs(matrix).max():
-        i, j = (int(k) for k in np.unravel_index(off.argmax(), off.shape))
+        i, j = divmod(int(off.argmax()), len(off))
         raise InvalidValueError(
             who, f"a symmetric {word}", f"[{i}][{j}] is {matrix[i, j]:g} and [{j}][{i}] is {matrix[j, i]:g}", "Mend it."
         )
@@ -108,9 +108,8 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
     names = numeric_names(space)
     data = complete_rows(who, space, data)
     if names and (data is None or len(data) < 2):
-        if data is None:
-            but = "no data is given"
-        else:
+        but = "no data is given"
+        if data is not None:
             but = f"the data has {len(data)} row{'s' * (len(data) != 1)}"
         raise InvalidValueError(
             who, "a covariance, a precision, or data to estimate one from", but,
@@ -118,9 +117,8 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
         )  # fmt: skip
     if not names:
         return pd.DataFrame()
-    place = [space.names.index(name) for name in names]
-    rows = space.coordinates(data)[:, place]
-    amounts = rows[~on_codes([space[name] for name in names], rows)]
+    rows = space.coordinates(data)[:, list(map(space.names.index, names))]
+    amounts = rows[~on_codes(map(space.__getitem__, names), rows)]
     if len(amounts) < 2:
         but = f"the data has {len(amounts)} of {len(rows)}"
         then = "Pass more, or Mahalanobis(covariance=...)."
@@ -157,7 +155,7 @@ def metric_of(who: str, space: FeatureSpace, covariance: Any, precision: Any) ->
             f"The numeric columns are: {', '.join(names)}.",
         )  # fmt: skip
     if given is not None:
-        order = [given.index(name) for name in names]
+        order = list(map(given.index, names))
         matrix = matrix[np.ix_(order, order)]
     if precision is None:
         return _inverted(who, names, matrix)
@@ -261,8 +259,7 @@ class AbstractMahalanobis(AbstractCost):
         """Return the cost with the covariance of the data, unless a matrix was given."""
         if self.covariance is not None or self.precision is not None:
             return self
-        covariance = covariance_of(type(self).__name__, space, data)
-        return replace(self, covariance=covariance)  # type: ignore[type-var]
+        return replace(self, covariance=covariance_of(type(self).__name__, space, data))  # type: ignore[type-var]
 
     def metric(self, space: FeatureSpace) -> Metric:
         """Return the matrix over the numeric columns of a space.
@@ -286,27 +283,30 @@ class AbstractMahalanobis(AbstractCost):
         return self._level_prices(space) | {name: (Price(kind, slope, slope),) for name, slope in least.items()}
 
     def _level_prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        return {f.name: (self._level_price(*f.weights),) if f.is_finite else () for f in space}
+        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, ())
+        for feature in space:
+            if feature.is_finite:
+                prices[feature.name] = (self._level_price(*feature.weights),)
+        return prices
 
     def _level_costs(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         return np.asarray(price_table(self._level_prices(space), space, factual, points).sum(axis=1))
 
     def _moves(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         names = numeric_names(space)
-        place = [space.names.index(name) for name in names]
-        return np.asarray(points[:, place] - np.array([factual[name] for name in names]))
+        return np.asarray((points - point_row(space, factual))[:, list(map(space.names.index, names))])
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""
-        row = np.array([[point[name] for name in space.names]])
-        return self.from_objective(float(self.objectives(space, factual, row)[0]))
+        return self.from_objective(float(self.objectives(space, factual, point_row(space, point))[0]))
 
     def __repr__(self) -> str:
         given = []
         for word, matrix in (("covariance", self.covariance), ("precision", self.precision)):
             if matrix is not None:
                 given.append(f"{word}=<{' x '.join(map(str, np.shape(matrix)))}>")
-        given += ["squared=True"] if getattr(self, "squared", False) else []
+        if getattr(self, "squared", False):
+            given.append("squared=True")
         return f"{type(self).__name__}({', '.join(given)})"
 
 
@@ -390,30 +390,19 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the square, after adding the products of coupled columns."""
         levels = paid(x, self._level_prices(x.space))
-        return sum(self._products(x, "square", unit)) + sum(
-            x.charge(name).price(price.scaled(unit**-2)) for name, price in levels
-        )
+        squares = sum(self._products(x, "square", unit))
+        return squares + sum(charge.price(price.scaled(unit**-2)) for charge, price in levels)
 
     def lengths(self, x: Factual, unit: float) -> list[Any]:
         """Return the products, and the weights of the changed columns of levels."""
         levels = paid(x, self._level_prices(x.space))
-        return self._products(x, "length", unit) + [
-            x.charge(name).price(price.rooted().scaled(1.0 / unit)) for name, price in levels
-        ]
+        products = self._products(x, "length", unit)
+        return products + [charge.price(price.rooted().scaled(1.0 / unit)) for charge, price in levels]
 
     def _products(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
         metric = self.metric(x.space)
         moving = tuple(name for name in metric.names if not x.charge(name).stays)
         return rows_of(x, moving, root_of(metric.among(moving)) / unit, kind)
-
-
-def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str, Price]]:
-    """Return the prices of columns that may move."""
-    pairs = []
-    for name, listed in prices.items():
-        for price in listed:
-            pairs.append((name, price))
-    return [(name, price) for name, price in pairs if max(price.down, price.up) > 0 and not x.charge(name).stays]
 
 
 def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> list[Any]:
@@ -447,7 +436,9 @@ def _product(x: Factual, slopes: Mapping[str, float], kind: Kind) -> Any:
         x.follow(parts[0], sum, [form.expression()])
         held = LinearForm(0.0, ((1.0, parts[0]),))
     Rows(x, "product_of").add((key, number), held + form.scaled(-1.0), lower=0.0, upper=0.0)
-    return sum(parts) ** 2 if kind == "square" else sum(parts)
+    if kind == "square":
+        return sum(parts) ** 2
+    return sum(parts)
 
 
 # ==== The l1 norm of a decorrelated move: a Mahalanobis cost for linear programs ======================================
@@ -514,8 +505,8 @@ class L1Mahalanobis(AbstractMahalanobis):
         names = self.metric(x.space).names
         root = self._root(x.space)
         kept = [j for j, name in enumerate(names) if not x.charge(name).stays]
-        products = rows_of(x, tuple(names[j] for j in kept), root[:, kept], "linear")
-        levels = [x.charge(name).price(price) for name, price in paid(x, self._level_prices(x.space))]
+        products = rows_of(x, tuple(map(names.__getitem__, kept)), root[:, kept], "linear")
+        levels = [charge.price(price) for charge, price in paid(x, self._level_prices(x.space))]
         return sum(products) + sum(levels)
 
     def _root(self, space: FeatureSpace) -> Floats:

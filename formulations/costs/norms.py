@@ -54,14 +54,11 @@ class Changes(AbstractSeparable):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
-        double = 2.0 if self.count == "columns" else 1.0
-        ones = {}
-        for f in space:
-            if f.kind == "categorical":
-                ones[f.name] = double
-            else:
-                ones[f.name] = 1.0
-        return {name: (Price("fixed", one, one),) for name, one in ones.items()}
+        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, (Price("fixed", 1.0, 1.0),))
+        for feature in space:
+            if feature.kind == "categorical" and self.count == "columns":
+                prices[feature.name] = (Price("fixed", 2.0, 2.0),)
+        return prices
 
 
 # ==== The weighted l1 distance ========================================================================================
@@ -119,7 +116,9 @@ class AbstractNorm(AbstractCost):
 
     def addend(self) -> AbstractCost:
         """Return the distance as a sum states it: the square itself, or a cone."""
-        return self if self.squared else NormEpigraph(self)
+        if self.squared:
+            return self
+        return NormEpigraph(self)
 
     def from_objective(self, objective: float) -> float:
         """Return the root of the program's objective, unless the square is wanted."""
@@ -148,8 +147,7 @@ class NormEpigraph(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the roots of what each column's move adds to the square at least."""
-        squares = self.norm.prices(space).items()
-        return {name: tuple(price.rooted() for price in prices) for name, prices in squares}
+        return {name: tuple(map(Price.rooted, prices)) for name, prices in self.norm.prices(space).items()}
 
     def build(self, x: Factual) -> Any:
         """Return the variable t after adding its cone."""
@@ -279,5 +277,9 @@ class Linf(AbstractCost):
 
     def build(self, x: Factual) -> Any:
         """Return the variable t after adding its rows."""
-        charges = {name: (x.charge(name), price) for name, (price,) in self.prices(x.space).items()}
-        return greatest_of(x, {name: c.price(price) for name, (c, price) in charges.items() if not c.stays})
+        costs = {}
+        for name, (price,) in self.prices(x.space).items():
+            charge = x.charge(name)
+            if not charge.stays:
+                costs[name] = charge.price(price)
+        return greatest_of(x, costs)

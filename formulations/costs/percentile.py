@@ -19,6 +19,7 @@ from ceopt.formulations.space.space import (
     FeatureSpace,
     column_coordinates,
     complete_rows,
+    point_row,
     row_mapping,
     rows_to_keep,
     taken,
@@ -170,9 +171,8 @@ class Percentile(AbstractCost):
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Percentile:
         """Return the cost over its own data, else over that given."""
-        if self.data is not None:
-            own = self
-        else:
+        own = self
+        if self.data is None:
             own = replace(self, data=data)
         whole = complete_rows("Percentile", space, own.data)
         if whole is not own.data:
@@ -205,7 +205,9 @@ class Percentile(AbstractCost):
         return self._unit_of(len(self._needed))
 
     def _unit_of(self, n_people: int) -> float:
-        return 1.0 / (n_people + 2.0) if self.kind == "max" else 1.0
+        if self.kind != "max":
+            return 1.0
+        return 1.0 / (n_people + 2.0)
 
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def table(self, row: Any, grid: Mapping[str, Any], *, space: FeatureSpace | None = None) -> dict[str, Floats]:
@@ -242,7 +244,7 @@ class Percentile(AbstractCost):
         people = people[~feature.are_codes(people)]
         own = feature.to_coordinate(home[name])
         stairs = _Staircase(people, len(data), own, self.kind, feature.kind == "categorical")
-        return stairs.costs(np.array([feature.to_coordinate(value) for value in values]))
+        return stairs.costs(np.array(list(map(feature.to_coordinate, values))))
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the costs of many points."""
@@ -252,7 +254,7 @@ class Percentile(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point."""
-        return float(self.objectives(space, factual, np.array([[point[name] for name in space.names]]))[0])
+        return float(self.objectives(space, factual, point_row(space, point))[0])
 
     def column_costs(
         self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
@@ -263,7 +265,9 @@ class Percentile(AbstractCost):
 
     def cost_of(self, column_costs: Iterable[float]) -> float:
         """Return the greatest of the columns' own costs, or their sum."""
-        return max(column_costs, default=0.0) if self.kind == "max" else float(sum(column_costs))
+        if self.kind == "max":
+            return max(column_costs, default=0.0)
+        return float(sum(column_costs))
 
     def _stairs(self, space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, _Staircase]:
         people = self._people(space)
@@ -277,7 +281,7 @@ class Percentile(AbstractCost):
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return none: a cost of the value has no bound by the move."""
         self._people(space)
-        return {feature.name: () for feature in space}
+        return dict.fromkeys(space.names, ())
 
     # ---- in the program ----------------------------------------------------------------------------------------------
     def build(self, x: Factual) -> Any:
@@ -298,8 +302,7 @@ class Percentile(AbstractCost):
         return sum(terms.values())
 
     def __repr__(self) -> str:
-        if self.data is None:
-            data = ""
-        else:
+        data = ""
+        if self.data is not None:
             data = f", data=<{len(self.data)} rows>"
         return f"Percentile({self.kind!r}{data})"

@@ -31,7 +31,7 @@ from ceopt.formulations.predictors.representation import (
     set_frozen,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import Column, Encoding, entries
+from ceopt.formulations.space.encoding import Column, Encoding, nonzero_entries
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
@@ -127,7 +127,7 @@ class Predictor:
             for column in part.encoding.columns:
                 if column.feature is None or column.table is None:
                     continue
-                ranks, values = entries(column.table)
+                ranks, values = nonzero_entries(column.table)
                 if np.isnan(values).any():
                     more = frozenset(ranks[np.isnan(values)].tolist())
                     ranks_of[column.feature] = ranks_of.get(column.feature, frozenset()) | more
@@ -193,12 +193,9 @@ class Combination(AbstractRepresentation):
         who = "Combination"
         read = tuple(members)
         w = tuple(np.atleast_2d(as_numbers(who, "weights", part)) for part in weights)
-        widths = []
-        for m in read:
-            if votes:
-                widths.append(len(m.core.labels or ()))
-            else:
-                widths.append(m.core.n_scores)
+        widths = [member.core.n_scores for member in read]
+        if votes:
+            widths = [len(member.core.labels or ()) for member in read]
         rows = {part.shape[0] for part in w}
         if not read or len(rows) != 1 or [part.shape[1] for part in w] != widths:
             raise InvalidValueError(

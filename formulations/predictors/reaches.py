@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.columns_block import Factual
-from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed
+from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed, sign_of
 from ceopt.formulations.predictors.ties import (
     Place,
     agreeing,
@@ -32,6 +32,7 @@ from ceopt.formulations.predictors.ties import (
     score_size,
 )
 from ceopt.formulations.space.reachable import Reach
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
 from ceopt.formulations.tolerances import CLEAR_DISTANCE, VOTE_ROUNDING
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
@@ -88,8 +89,9 @@ def slack(
         case ProbabilityOf() if core.probability == "share":
             result = scores[:, target.position] - target.at_least
         case ProbabilityOf():
-            sign = 1.0 if target.position == 1 else -1.0
-            result = sign * scores - score_needed(core.probability, target.position, target.at_least)
+            result = sign_of(target.position) * scores - score_needed(
+                core.probability, target.position, target.at_least
+            )
         case Labels() if core.n_scores == 1:
             if target.wanted == (1,):
                 result = scores - core.level
@@ -123,7 +125,7 @@ def target_margin(
         return 0.0
     if margin is not None or point is None:
         return checked_margin(margin, predictor)
-    coordinates = np.array([[point[name] for name in predictor.space.names]])
+    coordinates = point_row(predictor.space, point)
     near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates, reach)
     # A range of values is not to be closed by its own margins.
     if isinstance(target, Values):
@@ -199,9 +201,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     ) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
-        if isinstance(target, Target):
-            checked = target
-        else:
+        checked = target
+        if not isinstance(target, Target):
             checked = parse_target(target, core.labels)
         if isinstance(checked, ProbabilityOf):
             require_probability(core)
@@ -283,7 +284,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
             return
         needed = score_needed(core.probability, target.position, p)
-        sign = 1.0 if target.position else -1.0
+        sign = sign_of(target.position)
         if needed == math.inf:  # no score has so high a probability
             self._row(block, label, LinearForm(0.0), lower=1.0)
         elif needed > -math.inf:
@@ -325,7 +326,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Write that one of several labels wanted beats every label that is not."""
         self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
         for t in target.wanted:
-            wins = LinearForm(0.0, ((1.0, self.wins[target.labels[t]]),))
+            wins = sum_form([self.wins[target.labels[t]]])
             for k in target.others:
                 weights, place = self._beats(block, t, k)
                 least = place.least
@@ -341,8 +342,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
                 index = (target.labels[t], target.labels[k])
                 self._row(block, index, form, lower=least - max(big_m, 0.0), gap=place.gap)
-        form = LinearForm(0.0, tuple((1.0, v) for v in self.wins.values()))
-        Rows(self, "one_wins").add("target", form, lower=1.0, upper=1.0)
+        Rows(self, "one_wins").add("target", sum_form(self.wins.values()), lower=1.0, upper=1.0)
 
 
 def require_probability(core: AbstractRepresentation) -> None:

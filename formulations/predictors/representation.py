@@ -44,6 +44,7 @@ class Link(Protocol):
 
 
 Probability: TypeAlias = Literal["logistic", "identity", "share"] | Link
+_LINKS: Final = {"logistic": expit, "identity": np.asarray}
 
 
 @final
@@ -94,7 +95,7 @@ class Head:
     ) -> Head:
         """Return the head of a representation ``who``; decision None is "value", "positive" or "argmax"."""
         named = None if labels is None else tuple(labels)
-        needed = 2 if n_scores == 1 else n_scores
+        needed = max(n_scores, 2)
         if named is None and n_scores > 1:
             raise InvalidValueError(
                 who, "labels for several scores", f"labels is None with {n_scores} scores", "Name one label per score."
@@ -126,7 +127,9 @@ class Head:
 
     def decide(self, score: Floats) -> NDArray[Any]:
         """Return the label, or a regressor's value, of each row's scores (n,) or (n, K)."""
-        return score if self.labels is None else label_array(self.labels)[self.positions(score)]
+        if self.labels is None:
+            return score
+        return label_array(self.labels)[self.positions(score)]
 
     def positions(self, score: Floats) -> NDArray[np.intp]:
         """Return the position of the label that each row's scores give, (n,)."""
@@ -150,13 +153,13 @@ class Head:
 
     def of_position(self, score: Floats, position: int) -> Floats:
         """Return the probability of the label at ``position`` for each row's scores; of two, the first has the rest."""
-        probability = self.probability
-        if probability == "share":
+        link: Any = self.probability
+        if link == "share":
             return np.asarray(score[:, position])
-        assert probability is not None  # noqa: S101 - the caller has checked
-        if callable(probability):
-            return _share_of(probability, position, score)
-        return _share_of(expit if probability == "logistic" else np.asarray, position, score)
+        assert link is not None  # noqa: S101 - the caller has checked
+        if not callable(link):
+            link = _LINKS[link]
+        return _share_of(link, position, score)
 
 
 class AbstractRepresentation(ABC):
@@ -207,12 +210,17 @@ class AbstractRepresentation(ABC):
     def against(self, label: int, rival: int) -> tuple[list[float], float]:
         """Return the weights of the scores, and the level that their sum has to reach for a label to beat a rival."""
         if self.n_scores == 1:
-            sign = 1.0 if label == 1 else -1.0
+            sign = sign_of(label)
             return [sign], sign * self.level
         weights = [0.0] * self.n_scores
         weights[rival] = -1.0
         weights[label] = 1.0
         return weights, 0.0
+
+
+def sign_of(position: int) -> float:
+    """Return 1 for the second of two labels that share a score, which rises with it, and -1 for the first."""
+    return 1.0 if position == 1 else -1.0
 
 
 def score_needed(probability: Probability | None, position: int, at_least: float) -> float:
@@ -227,7 +235,7 @@ def score_needed(probability: Probability | None, position: int, at_least: float
         case "logistic":
             return math.log(at_least / (1.0 - at_least))
         case "identity":
-            return at_least if position == 1 else at_least - 1.0
+            return at_least - (1.0 - position)
         case _:
             raise AssertionError  # one score with a probability, as the caller has checked
 
@@ -242,13 +250,15 @@ def _score_of_link(link: Any, position: int, at_least: float) -> float:
 
 def _share_of(link: Any, position: int, scores: Floats) -> Floats:
     """Return the probability of a label in the float width in which its link computes: 1 - p is rounded as well."""
-    second = link(scores)
-    return np.asarray(second if position == 1 else 1.0 - second, dtype=np.float64)
+    share = link(scores)
+    if position != 1:
+        share = 1.0 - share
+    return np.asarray(share, dtype=np.float64)
 
 
 def label_array(labels: Sequence[Any]) -> NDArray[Any]:
     """Return labels as an array of their own common type, or of objects where they have none."""
-    kinds = {type(label) for label in labels}
+    kinds = set(map(type, labels))
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return np.array(labels)
     array = np.empty(len(labels), dtype=object)
@@ -268,9 +278,8 @@ def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool) -> Any:
 
     A sparse one stays sparse.
     """
-    if sp.issparse(x):  # made by an encoding, whose numbers are finite
-        matrix: Any = x
-    else:
+    matrix: Any = x
+    if not sp.issparse(x):  # a sparse one was made by an encoding, whose numbers are finite
         matrix = as_numbers(who, "X", x)
     wide = matrix.shape[1] if matrix.ndim == 2 else -1
     if wide < n_inputs or (exactly and wide != n_inputs):
@@ -282,7 +291,9 @@ def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool) -> Any:
 
 def of_one(scores: Floats) -> Floats:
     """Return scores (n, K) as they are, and one score per row as (n,)."""
-    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+    if scores.shape[1] == 1:
+        scores = scores[:, 0]
+    return np.asarray(scores)
 
 
 def set_frozen(representation: AbstractRepresentation, **fields: Any) -> None:

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakKeyDictionary
 
@@ -36,8 +37,9 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import span
+from ceopt.formulations.space.encoding import table_range
 from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.formulations.tolerances import (
     LEAST_MARGIN,
@@ -142,7 +144,7 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
         if column.feature is None:
             width = 0.0
         elif column.table is not None:
-            width = span(column.table)
+            width = table_range(column.table)
         elif not weights[:, place].any():
             width = 0.0  # a column that is not read may be one that clips
         else:
@@ -168,7 +170,9 @@ def has_traces(predictor: Predictor) -> bool:
 
 def _width(feature: Feature) -> float:
     width = feature.upper - feature.lower
-    return width if math.isfinite(width) and width > 0 else float(feature.scale("range"))
+    if 0 < width < math.inf:
+        return width
+    return float(feature.scale("range"))
 
 
 def default_margin(predictor: Predictor) -> float:
@@ -193,9 +197,8 @@ def default_margin(predictor: Predictor) -> float:
         )  # fmt: skip
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
-    if predictor.is_trees:
-        leaves = size
-    else:
+    leaves = size
+    if not predictor.is_trees:
         leaves = sum(map(score_size, predictor.forests))
     return LEAST_MARGIN * max(1.0, leaves)
 
@@ -265,8 +268,7 @@ def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach
     """
     roundings = []
     for point in _corners(factual, reach):
-        coordinates = np.array([[point[name] for name in predictor.space.names]])
-        roundings.append(rounding_at(predictor, coordinates, reach, in_row=True))
+        roundings.append(rounding_at(predictor, point_row(predictor.space, point), reach, in_row=True))
     return max(roundings) + own_steps(predictor, factual, reach)
 
 
@@ -292,7 +294,7 @@ def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) 
             if name is not None and column.table is None and _counts_from_factual(part, name, factual, reach):
                 errors[place] = max(_error_of(column, point[name]) for point in corners)
         if errors.any():
-            total += _added_up(part, errors, with_constants=False) * (1.0 if part.core.n_scores == 1 else 2.0)
+            total += _added_up(part, errors, with_constants=False) * min(part.core.n_scores, 2)
     return total
 
 
@@ -388,7 +390,9 @@ def row_scale(predictor: Predictor, margin: float) -> float:
         return 2.0 ** math.ceil(math.log2(LEAST_MARGIN / margin))
     is_small = margin == 0.0 and 0.0 < size < _ORDINARY[0]
     is_far = is_small or (predictor.is_trees and size > _ORDINARY[1])
-    return 2.0 ** -round(math.log2(size)) if is_far else 1.0
+    if not is_far:
+        return 1.0
+    return 2.0 ** -round(math.log2(size))
 
 
 def checked_margin(margin: float | None, predictor: Predictor) -> float:
@@ -485,7 +489,7 @@ class Sums:
     @cached_property
     def reached(self) -> Floats | None:
         """All sums, ascending, before the division; None where there are too many. Some may not be reached together."""
-        same = 0.0 if self.is_exact else SAME_SUM * self._largest
+        same = self._same
         sums = np.array([self.constant])
         for part in self.parts:
             if len(sums) * len(part) > _MOST_PAIRS:
@@ -498,12 +502,15 @@ class Sums:
         return sums
 
     @property
-    def _largest(self) -> float:
-        return abs(self.constant) + float(sum(np.abs(part).max(initial=0.0) for part in self.parts))
+    def _same(self) -> float:
+        """How near two sums, before the division, count as one."""
+        if self.is_exact:
+            return 0.0
+        return SAME_SUM * (abs(self.constant) + float(sum(np.abs(part).max(initial=0.0) for part in self.parts)))
 
     def width(self, level: float, more: float = 0.0) -> float:
         """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
-        merged = 0.0 if self.is_exact else SAME_SUM * self._largest * len(self.parts)
+        merged = self._same * len(self.parts)
         around = abs(level) * self.divisor
         rounding = self.rounding
         if self.sizes is not None:
@@ -554,11 +561,12 @@ def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
     alone = len(core.trees) == 1 and not core.base.any()
     is_exact = (alone or _are_short(numbers, sizes, core.sum_dtype)) and _are_plain(weights)
     in_order = core.sum_dtype == "float32" and core.n_scores == 1
-    error = 0.0
-    if not alone and not in_order:
-        error = _error(sizes, weights, core.sum_dtype)
-    error += _error(sizes, weights, "float64")  # of the numbers here
-    added = sizes[:, 0] * abs(weights[0]) if in_order and not alone else None
+    error = _error(sizes, weights, "float64")  # of the numbers here
+    added = None
+    if in_order and not alone:
+        added = sizes[:, 0] * abs(weights[0])
+    elif not alone:
+        error += _error(sizes, weights, core.sum_dtype)
     return Sums(float(weights @ core.base), parts, core.divisor, error, added, is_exact)
 
 
@@ -570,11 +578,13 @@ def _of_members(core: Combination, weights: Floats) -> Sums:
     numbers = [core.offset]
     greatest = [np.abs(core.offset)]
     for member, part in zip(core.members, core.weights, strict=True):
-        greatest.append(np.abs(part).max(axis=1) * (1.0 if core.votes else _greatest(member)))
+        size = np.abs(part).max(axis=1)
         numbers.append(part.ravel())
         if core.votes:
+            greatest.append(size)
             parts.append(np.unique(weights @ part))
             continue
+        greatest.append(size * _greatest(member))
         inner = sums_of(member, (weights @ part).tolist())
         constant += inner.constant / inner.divisor
         parts += [values / inner.divisor for values in inner.parts]
@@ -760,17 +770,14 @@ def tie_width(predictor: Predictor, target: Target) -> float:
             if core.probability != "share":
                 ends = {score_needed(core.probability, target.position, target.at_least)}
     k = core.n_scores
-    rows = [np.eye(k)[j] for j in range(k)]
+    rows = np.eye(k).tolist()
     if isinstance(target, Labels) and k > 1:
-        rows = []
-        for t in target.wanted:
-            for j in target.others:
-                rows.append(np.array(core.against(t, j)[0]))
+        rows = [core.against(t, j)[0] for t, j in product(target.wanted, target.others)]
     more = 0.0
     if isinstance(target, ProbabilityOf) and k == 1:
         more = link_rounding(predictor, target)
     widths = []
     for row in rows:
-        sums = sums_of(predictor, row.tolist())
+        sums = sums_of(predictor, row)
         widths += [sums.width(end, more) for end in ends if np.isfinite(end)]
     return max(widths)

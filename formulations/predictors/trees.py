@@ -71,7 +71,9 @@ class Tree:
         subset = np.array(self.subset if self.sets else np.full(self.feature.shape, -1), dtype=np.intp)
         object.__setattr__(self, "subset", subset)
         value = np.array(self.value, dtype=float)
-        object.__setattr__(self, "value", value[:, None] if value.ndim == 1 else value)
+        if value.ndim == 1:
+            value = value[:, None]
+        object.__setattr__(self, "value", value)
         nodes = self.feature.shape
         shapes = [nodes, self.threshold.shape, self.left.shape, self.right.shape, self.value.shape[:1], subset.shape]
         if len(set(shapes)) > 1 or len(nodes) != 1 or nodes[0] == 0 or self.value.ndim != 2:
@@ -102,10 +104,9 @@ class Tree:
             node, link = waiting.pop()
             leaf = isinstance(node, Mapping) and set(node) == {"value"}
             if not leaf and not (isinstance(node, Mapping) and set(node) == {"feature", "threshold", "left", "right"}):
+                given = node
                 if isinstance(node, Mapping):
                     given = sorted(map(str, node))
-                else:
-                    given = node
                 raise InvalidValueError(
                     "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {given!r}",
                     "Write inner nodes and leaves so.",
@@ -228,8 +229,8 @@ class StackedTrees:
 
     def apply(self, seen: Floats) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, as each tree numbers it, (n, trees)."""
-        parts = [nodes - self._root for _, nodes in self._walks(seen)]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self._root)), dtype=np.intp)
+        none = np.zeros((0, len(self._root)), dtype=np.intp)
+        return np.concatenate([none, *(nodes - self._root for _, nodes in self._walks(seen))])
 
     def sums(self, seen: Floats, base: Floats, dtype: str) -> Floats:
         """Return base plus the values of the leaves reached, added tree by tree in float width ``dtype``, (n, K)."""

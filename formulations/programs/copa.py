@@ -14,6 +14,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.linear_form import finite_or_none
 from ceopt.formulations.programs.moments import Moments, require_moments, require_point
 from ceopt.formulations.programs.parts import (
     Cost,
@@ -76,8 +77,7 @@ def _add_distances(model: Any, n: int, distance: Distance, region: Region, smoot
             return m.e[i, j, k] ** 2 - (m.x[i, k] - m.x[j, k]) ** 2 == smoothing**2
 
         def added_up(m: Any, i: int, j: int) -> Any:
-            lengths = [m.e[i, j, k] for k in range(d)]
-            return sum_of([*lengths, m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0
+            return sum_of([*(m.e[i, j, k] for k in range(d)), m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0
 
         model.gap = pyo.Constraint(pairs, range(d), rule=gap)
         model.apart = pyo.Constraint(pairs, rule=added_up)
@@ -484,11 +484,10 @@ def _validity(model: Any, n: int, moments: Moments, *, most: float, region: Regi
     d = len(moments.mean)
     size = np.maximum(np.abs(region.lower), np.abs(region.upper))
     columns = moments.factor.T
+    spread = 0.0
     if len(columns):
         spread = float(np.linalg.norm(np.abs(columns) @ size))
-    else:
-        spread = 0.0
-    model.r = pyo.Var(bounds=(0.0, most if np.isfinite(most) else None))
+    model.r = pyo.Var(bounds=(0.0, finite_or_none(most)))
     model.n = pyo.Var(range(n), bounds=(0.0, spread))
     model.valid = pyo.Constraint(
         range(n), rule=lambda m, j: m.r * m.n[j] - sum_of([m.x[j, k] for k in range(d)], moments.mean) <= 0.0

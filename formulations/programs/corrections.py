@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import require_mean, require_moments, require_plan, require_point
-from ceopt.formulations.programs.parts import described, require_bounds, require_columns, sum_of
+from ceopt.formulations.programs.parts import described, free_columns, require_bounds, sum_of
 from ceopt.solvers.checks import LENGTH, Floats, Matrix, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError
@@ -21,18 +22,7 @@ from ceopt.solvers.errors import InvalidTypeError
 
 def combination(variables: Any, coefficients: Any, constant: float = 0.0) -> Any:
     """Return a sum of Vars as one expression, without those whose coefficient is 0."""
-    kept = []
-    for v, c in zip(variables, coefficients, strict=True):
-        if c:
-            kept.append((v, c))
-    return sum_of([v for v, _ in kept], [c for _, c in kept], constant)
-
-
-def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bool_]:
-    """Return which of d columns may move, all but those at the places ``fixed``, or refuse the places."""
-    free = np.ones(d, dtype=bool)
-    free[require_columns(who, "fixed", () if fixed is None else fixed, d)] = False
-    return free
+    return sum_of(compress(variables, coefficients), filter(None, coefficients), constant)
 
 
 def require_inequalities(who: str, inequalities: Sequence[ArrayLike] | None, d: int) -> tuple[Floats, Floats]:

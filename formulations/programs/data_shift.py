@@ -285,16 +285,12 @@ class TrainedSizes:
 
     def score(self, question: ShiftQuestion) -> float:
         """Bound of the absolute score of a training row, wherever it moves."""
-        return self.weight * question.reach + self._greatest_intercept
+        return self.weight * question.reach + max(map(abs, self.intercept))
 
     def scores(self, points: Floats) -> tuple[Floats, Floats]:
         """Return the least and the greatest score of points that do not move."""
         slopes = self.weight * np.linalg.norm(points, axis=1)
         return self.intercept[0] - slopes, self.intercept[1] + slopes
-
-    @property
-    def _greatest_intercept(self) -> float:
-        return max(abs(bound) for bound in self.intercept)
 
 
 # ==== What a shift of data is to do to explanations: lower a score, invalidate many, or raise their hinge loss ========
@@ -402,15 +398,13 @@ def _add_flips(model: Any, question: ShiftQuestion) -> None:
     flips = list(model.flip.values())
     model.few = pyo.Constraint(expr=sum_of(flips) <= min(question.radius, float(len(y))))
     if question.rows.intercept and question.rows.loss != "squared":
-        positive = sum_of(flips, -y, float((y > 0.0).sum()))
-        model.both = pyo.Constraint(expr=(1.0, positive, len(y) - 1.0))
+        model.both = pyo.Constraint(expr=(1.0, sum_of(flips, -y, float((y > 0.0).sum())), len(y) - 1.0))
 
 
 # ---- entries that move -----------------------------------------------------------------------------------------------
 def moved_weights(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[tuple[int, int], Any]:
     """Return by (i, j) what the move of an entry, times weight j, adds to the score of row i."""
-    bounds = (-sizes.weight, sizes.weight)
-    return _moved(model, question, "weight_step", lambda _i, j: model.w[j], bounds)
+    return _moved(model, question, "weight_step", lambda _i, j: model.w[j], (-sizes.weight, sizes.weight))
 
 
 def moved_pulls(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Mapping[tuple[int, int], Any]:
@@ -786,8 +780,7 @@ def _add_scores(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> Non
     def scores(m: Any, i: int) -> Any:
         ones = [1.0] * len(intercept)
         still = sum_of([m.score[i], *weights, *intercept], [-1.0, *X[i], *ones])
-        moves = [moved[i, j] for j in range(d) if moved]
-        return still + pyo.quicksum(moves) == 0.0
+        return still + pyo.quicksum(moved[i, j] for j in range(d) if moved) == 0.0
 
     model.scores = pyo.Constraint(range(n), rule=scores)
 

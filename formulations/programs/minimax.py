@@ -223,10 +223,9 @@ def require_one_radius(who: str, name: str, radius: Any, divergence: str, *, lim
     at_most = LARGEST
     if divergence == "fisher_rao":
         at_most = _GREATEST_FISHER_RAO
+    then = "Give such a number; MinimaxProbabilityMachine knows the limit."
     if limit:
         then = "Give such a number, or inf for the limit."
-    else:
-        then = "Give such a number; MinimaxProbabilityMachine knows the limit."
     refusal = Refusal(f"{{name}} to be a number from 0 to {at_most:g}", then)
     return Real(at_least=0.0, at_most=at_most, otherwise=refusal).require(who, name, radius)
 

@@ -84,8 +84,7 @@ class Moments:
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
     """Return mean and covariance of parameters, d of them if given, or refuse them in the name of ``who``."""
     m = require_mean(who, mean, d=d)
-    even = require_covariance(who, "covariance", covariance, len(m))
-    return Moments(m, even)
+    return Moments(m, require_covariance(who, "covariance", covariance, len(m)))
 
 
 def require_covariance(who: str, name: str, covariance: ArrayLike, d: int) -> Floats:
@@ -128,10 +127,9 @@ def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
 
 def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
     """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
+    then = _COLUMNS
     if np.ndim(plan) == 1:
         then = "Give one counterfactual a row: [[...]] for one."
-    else:
-        then = _COLUMNS
     found = Matrix((None, d), then).require(who, "plan", plan)
     if not len(found):
         raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations_with_replacement
 from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.linear_form import finite_or_none
 from ceopt.solvers.checks import Floats, Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
@@ -27,14 +29,12 @@ def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> A
     variables = list(variables)
     if coefficients is None:
         coefficients = [1.0] * len(variables)
-    else:
-        coefficients = [float(c) for c in coefficients]
-    return LinearExpression(constant=constant, linear_coefs=coefficients, linear_vars=variables)
+    return LinearExpression(constant=constant, linear_coefs=list(map(float, coefficients)), linear_vars=variables)
 
 
 def symmetric(k: int) -> Any:
     """Return a Var for the upper triangle of a symmetric matrix of side k; see :func:`mirrored`."""
-    return pyo.Var([(a, b) for a in range(k) for b in range(a, k)])
+    return pyo.Var(list(combinations_with_replacement(range(k), 2)))
 
 
 def mirrored(k: int, entry: Callable[[int, int], Any]) -> list[list[Any]]:
@@ -95,6 +95,14 @@ def require_columns(who: str, name: str, places: Any, d: int) -> list[int]:
     return [int(k) % d for k in found]
 
 
+def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bool_]:
+    """Return which of d columns may move, all but those at the places ``fixed``, or refuse the places."""
+    free = np.ones(d, dtype=bool)
+    if fixed is not None:
+        free[require_columns(who, "fixed", fixed, d)] = False
+    return free
+
+
 def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     """Return lower and upper bounds, shape (d,), by default infinite, or refuse them."""
     if bounds is None:
@@ -104,10 +112,7 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     try:
         low, high = (np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))) for side in bounds)
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(bounds, list | tuple):
-            but = f"bounds has {[np.size(side) for side in bounds]} numbers"
-        else:
-            but = f"bounds is {type(bounds).__name__}"
+        but = f"bounds has {list(map(np.size, bounds))} numbers"
         raise InvalidValueError(who, f"a pair of bounds for {d} columns", but, then) from error
     wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
     if wrong.size:
@@ -150,11 +155,11 @@ class Region:
     @property
     def binary(self) -> list[int]:
         """Columns that are 0 or 1, of groups and by themselves."""
-        return [*(k for group in self.groups for k in group), *self.flags]
+        return [*chain.from_iterable(self.groups), *self.flags]
 
     def reach(self, normal: Floats) -> float:
         """Return the greatest ``normal @ x`` of the region, which may be infinite."""
-        grouped = np.isin(np.arange(len(self.lower)), [k for group in self.groups for k in group])
+        grouped = np.isin(np.arange(len(self.lower)), list(chain.from_iterable(self.groups)))
         at = np.where(normal > 0, self.upper, self.lower)
         alone = sum(float(normal[k] * at[k]) for k in np.flatnonzero(~grouped & (normal != 0)))
         return alone + sum(float(normal[list(group)].max()) for group in self.groups)
@@ -170,9 +175,8 @@ class Distance:
 
     def of(self, difference: Floats) -> Floats:
         """Return the distance for each difference, over the last axis."""
-        if self.factor is None:
-            moved = difference
-        else:
+        moved = difference
+        if self.factor is not None:
             moved = difference @ self.factor
         return np.asarray(np.linalg.norm(moved, ord=ORDERS[self.kind], axis=-1))
 
@@ -182,9 +186,8 @@ class Distance:
             return np.sign(difference)
         if self.kind == "linf":
             return np.where(np.abs(difference) >= size[..., None], np.sign(difference), 0.0)
-        if self.factor is None:
-            moved = difference
-        else:
+        moved = difference
+        if self.factor is not None:
             moved = (difference @ self.factor) @ self.factor.T
         return np.asarray(moved / np.where(size > 0.0, size, np.inf)[..., None])
 
@@ -198,10 +201,9 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
+        but = "cost differs from its transpose"
         if values[0] <= 0.0:
             but = f"its least eigenvalue is {values[0]:.6g}"
-        else:
-            but = "cost differs from its transpose"
         raise InvalidValueError(who, "a symmetric positive definite matrix as cost", but, "Give such a matrix.")
     return Distance("l2", np.asarray(vectors * np.sqrt(values)))
 
@@ -210,7 +212,7 @@ def _require_groups(who: str, groups: Sequence[Sequence[int]] | None, factual: F
     """Return the columns of each one-hot group, without a column in common, or refuse them."""
     lists = [] if groups is None else require_list(who, "groups", groups, of="lists of columns")
     columns = [require_columns(who, f"groups[{g}]", group, len(factual)) for g, group in enumerate(lists)]
-    seen = [k for group in columns for k in group]
+    seen = list(chain.from_iterable(columns))
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:
         but = f"column {twice} is in groups twice"
@@ -246,7 +248,7 @@ def require_region(
     """
     d = len(factual)
     lower, upper = require_bounds(who, bounds, d)
-    held = np.isin(np.arange(d), require_columns(who, "fixed", [] if fixed is None else fixed, d))
+    held = ~free_columns(who, fixed, d)
     columns = _require_groups(who, groups, factual)
     lower = np.where(held, np.maximum(lower, factual), lower)
     upper = np.where(held, np.minimum(upper, factual), upper)
@@ -297,7 +299,9 @@ def add_point(model: Any, factual: Floats, distance: Distance, region: Region) -
     model.x = pyo.Var(
         d, domain=lambda _, k: pyo.Binary if k in binary else pyo.Reals, bounds=lambda _, k: limits_of(region, k)
     )
-    add_one_hot(model, region)
+    model.one_hot = pyo.Constraint(
+        range(len(region.groups)), rule=lambda m, g: sum_of([m.x[k] for k in region.groups[g]]) == 1.0
+    )
     model.t = pyo.Var(domain=pyo.NonNegativeReals)
     if distance.kind == "l2":
         model.near = pyo.Constraint(expr=soc(model.t, affine_differences(model.x, factual, distance)) >= 0)
@@ -311,31 +315,17 @@ def add_point(model: Any, factual: Floats, distance: Distance, region: Region) -
         model.near = pyo.Constraint(d, rule=lambda m, k: sum_of((m.m[k], m.t), (1.0, -1.0)) <= 0.0)
 
 
-def add_one_hot(model: Any, region: Region) -> None:
-    """Add the rows ``one_hot``: the columns of each group add up to 1."""
-    model.one_hot = pyo.Constraint(
-        range(len(region.groups)), rule=lambda m, g: sum_of([m.x[k] for k in region.groups[g]]) == 1.0
-    )
-
-
 def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]:
     """Return the entries of ``factor' (x - factual)``, whose Euclidean norm is the distance."""
     d = len(factual)
-    if distance.factor is None:
-        factor = np.eye(d)
-    else:
-        factor = distance.factor
+    variables = list(x)
     if hasattr(x, "values"):
         variables = list(x.values())
-    else:
-        variables = list(x)
     if distance.factor is None:
         return [sum_of([variables[k]], [1.0], -float(factual[k])) for k in range(d)]
-    return [sum_of(variables, column, -float(column @ factual)) for column in factor.T]
+    return [sum_of(variables, column, -float(column @ factual)) for column in distance.factor.T]
 
 
 def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
     """Return the bounds of column k as Pyomo takes them: None for an infinite one."""
-    low = float(region.lower[k])
-    high = float(region.upper[k])
-    return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)
+    return finite_or_none(float(region.lower[k])), finite_or_none(float(region.upper[k]))

@@ -6,7 +6,7 @@ counterfactuals; beside them stand the dual, the form without cones, and the the
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -452,12 +452,9 @@ def validity_lower_nonlinear(
 
         model.first = pyo.Constraint(columns, rule=lambda m, a: first_moment(m, a) == m.mean[a])
         model.second = pyo.Constraint(pairs, rule=second)
-        moves = []
-        for a in columns:
-            moves.append(model.mean[a] - float(centre[a]))
-        for a in columns:
-            for b in columns:
-                moves.append(model.G[a, b] - float(factor[a, b]))
+        moves = [model.mean[a] - float(centre[a]) for a in columns]
+        for a, b in product(columns, repeat=2):
+            moves.append(model.G[a, b] - float(factor[a, b]))
         model.near = pyo.Constraint(expr=pyo.quicksum(move * move for move in moves) <= rho**2)
     model.bound = pyo.Objective(expr=model.s[0] * model.s[0])
     return described(

@@ -103,7 +103,7 @@ def dtype_from_text(who: str, text: str, categories: Sequence[Level] | None = No
 
 def default_dtype(levels: Sequence[Level]) -> Any:
     """Choose the dtype that pandas would give a column of these levels."""
-    types = {type(level) for level in levels}
+    types = set(map(type, levels))
     if types == {bool}:
         return np.dtype(bool)
     if types == {int}:

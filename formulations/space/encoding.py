@@ -1,14 +1,15 @@
 r"""The encoding: each column of an estimator's matrix as a function of one raw column.
 
 A pipeline of scalers and encoders turns a row in raw units into the row of numbers that the estimator reads. Column
-``i`` of that matrix depends on one raw column only, through
+``i`` of that matrix depends on one raw column only. For a number it is a composition
 
 .. math:: \phi_i(x) = (o_m \circ \dots \circ o_1)(x)
 
-for a number, where each ``o`` is one rounded elementary operation of the library (``x - mean``, then ``/ scale``), done
-in its order and float width, or through a table with one entry per level for a category. Rounding is monotone, so
-``phi_i`` is non-decreasing in floating point as well, and the raw values that a split ``phi_i(x) <= theta`` sends left
-are exactly those up to :meth:`Column.largest_left`.
+of the library's elementary operations (``x - mean``, then ``/ scale``), each rounded, in the library's order and float
+width. For a category it is a table with one entry per level.
+
+Each operation is non-decreasing and rounding is monotone, so ``phi_i`` is non-decreasing in floating point: a split
+``phi_i(x) <= theta`` sends left exactly the raw values up to :meth:`Column.largest_left`.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ceopt.formulations.space.feature import Floats, Step
-from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
 # ==== The encoding ====================================================================================================
+
+#: Matrices with more columns than this are handled as sparse.
+WIDE = 512
 
 
 @final
@@ -43,14 +45,13 @@ class Column:
     feature
         Name of the raw column; None for a column that is always ``constant``.
     steps
-        A number's way to the estimator, first step first. Empty if the estimator sees it as it is.
+        Operations applied to a number, in order; empty if it is passed unchanged.
     table
-        A category's way: the value at each level, in the order of the levels, without zeros where they are many.
-        None for numbers.
+        For a category, the value of each level, in order: a tuple or a :class:`SparseTable`. None for numbers.
     constant
-        The value of a column without feature.
+        The value if ``feature`` is None.
     dtype
-        Float width of the matrix that the estimator is given.
+        Float width of the matrix passed to the estimator.
     """
 
     feature: str | None
@@ -61,13 +62,13 @@ class Column:
 
     @property
     def is_affine(self) -> bool:
-        """Whether the column is an affine function of its raw column in real numbers (nothing clips)."""
+        """Whether no step clips; a number is then passed through an affine function, up to rounding."""
         return not any(step.clips for step in self.steps)
 
     def evaluate(self, coordinates: ArrayLike) -> Floats:
-        """Return what the library computes at coordinates (numbers, or ranks of levels), in its float width."""
+        """Return what the library computes at coordinates (numbers, or ranks of levels), in ``dtype``."""
         x: Floats = np.asarray(coordinates, dtype=np.float64)
-        with np.errstate(over="ignore", under="ignore"):  # beyond the width lies infinity, in the library as well
+        with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
             if self.feature is None:
                 x = np.full(x.shape, self.constant)
             elif self.table is not None:
@@ -78,33 +79,40 @@ class Column:
             return x.astype(self.dtype, copy=False)
 
     def affine(self) -> tuple[float, float]:
-        """Return ``(slope, offset)`` of the real function behind a number's steps, each rounded once.
+        """Return ``(slope, offset)`` of the steps in exact arithmetic, each rounded once to a float.
 
         Raises
         ------
         InvalidTypeError
             The column reads levels, is constant or clips, so it has no slope.
         """
-        if self.feature is None or self.table is not None or not self.is_affine:
-            raise InvalidTypeError(
-                "Column.affine", "a numeric column that is not clipped", f"the column reads {self.feature!r}",
-                "Use .table, .constant or .largest_left.",
-            )  # fmt: skip
+        needs = "a numeric column that is not clipped"
+        then = "Use .table, .constant or .largest_left."
+        self._require_number("Column.affine", needs, then)
+        if not self.is_affine:
+            raise InvalidTypeError("Column.affine", needs, f"it clips {self.feature!r}", then)
         slope = Fraction(1)
         offset = Fraction(0)
         for step in self.steps:
             slope, offset = step.compose(slope, offset)
         return float(slope), float(offset)
 
+    def _require_number(self, who: str, needs: str, then: str) -> None:
+        """Raise if the column is constant or reads levels."""
+        if self.feature is None:
+            raise InvalidTypeError(who, needs, "it is constant", then)
+        if self.table is not None:
+            raise InvalidTypeError(who, needs, f"it reads the levels of {self.feature!r}", then)
+
     def seen(self, coordinates: ArrayLike, input_dtype: DTypeLike) -> Floats:
-        """Return what a split sees at coordinates: the value rounded to ``input_dtype``, held in float64."""
+        """Return the values that a split compares: rounded to ``input_dtype``, then cast to float64."""
         with np.errstate(over="ignore", under="ignore"):
             return self.evaluate(coordinates).astype(input_dtype, copy=False).astype(np.float64, copy=False)
 
     def goes_left(
         self, coordinates: ArrayLike, thresholds: ArrayLike, input_dtype: DTypeLike, *, inclusive: bool = True
     ) -> NDArray[np.bool_]:
-        """Answer ``phi(x) <= theta`` (``<`` unless inclusive) as the library does, elementwise with broadcasting.
+        """Return ``phi(x) <= theta`` (``<`` unless inclusive) as the library computes it; arrays broadcast.
 
         The value is cast to ``input_dtype``, then compared in float64: NumPy 2 would round a Python threshold to
         float32 before comparing it with one.
@@ -118,9 +126,9 @@ class Column:
     ) -> NDArray[np.float64]:
         """Return, per threshold, the largest float64 raw value that a split sends left.
 
-        Everything up to the answer ``v`` goes left and ``np.nextafter(v, inf)`` upwards goes right, with no number
-        between. The answer is found by bisection over the bit patterns of float64, so it is exact whatever the
-        steps round. It is -inf where no finite number goes left and inf where all do.
+        Every float up to the result ``v`` goes left; every float above ``v`` goes right. It is found by bisection over
+        the bit patterns of float64, so it is exact despite rounding in the steps. It is -inf if no finite number goes
+        left, and inf if all do.
 
         Parameters
         ----------
@@ -136,14 +144,11 @@ class Column:
         InvalidTypeError
             The column reads levels or is constant; use :meth:`goes_left` on the ranks.
         """
-        if self.feature is None or self.table is not None:
-            raise InvalidTypeError(
-                "Column.largest_left", "a numeric column", f"the column reads {self.feature!r}", "Use goes_left."
-            )
+        self._require_number("Column.largest_left", "a numeric column", "Use goes_left.")
         given = np.asarray(thresholds, dtype=np.float64)
-        theta, back = np.unique(given, return_inverse=True)
-        found = last_true(lambda x: self.goes_left(x, theta, input_dtype, inclusive=inclusive), theta.shape)
-        return np.asarray(found[back].reshape(given.shape))
+        theta, inverse = np.unique(given, return_inverse=True)
+        last = last_true(lambda x: self.goes_left(x, theta, input_dtype, inclusive=inclusive), theta.shape)
+        return np.asarray(last[inverse].reshape(given.shape))
 
 
 @final
@@ -156,31 +161,33 @@ class Encoding:
     columns
         One per column of the matrix, in its order.
     names
-        Raw columns in the order in which :meth:`matrix` is given coordinates.
+        Raw columns, in the order of the columns of ``coordinates`` in :meth:`matrix`.
     sparse
-        Whether the estimator is given a sparse matrix, which does not store zeros; to some, those are missing.
+        Whether the estimator receives a sparse matrix. Some estimators treat entries that are not stored as missing.
     """
 
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     sparse: bool = False
-    #: Per raw column (the first, for constants): its place, the columns that read it, and their tables side by side,
-    #: sparse where they are many.
+    #: One entry per raw column and kind: index of the raw column (0 for constants), indices of the matrix columns that
+    #: read it, and their stacked tables (None for numbers).
     _plan: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        place = {name: j for j, name in enumerate(self.names)}
+        place: dict[str | None, int] = {None: 0, **dict(zip(self.names, range(len(self.names)), strict=True))}
         reading: dict[tuple[str | None, bool], list[int]] = {}
         for i, column in enumerate(self.columns):
             reading.setdefault((column.feature, column.table is not None), []).append(i)
         plan = []
         for (name, has_table), targets in reading.items():
-            tables = self._side_by_side(targets) if has_table else None
-            plan.append((0 if name is None else place[name], targets, tables))
+            tables = None
+            if has_table:
+                tables = self._stacked(targets)
+            plan.append((place[name], targets, tables))
         object.__setattr__(self, "_plan", tuple(plan))
 
-    def _side_by_side(self, targets: list[int]) -> Any:
-        """Return the tables of some columns, (levels, columns): an array, or sparse rows where they are many."""
+    def _stacked(self, targets: list[int]) -> Any:
+        """Return the tables of these columns stacked, (levels, columns); sparse if there are more than ``WIDE``."""
         columns = [self.columns[i] for i in targets]
         n_levels = len(columns[0].table or ())
         if len(columns) <= WIDE:
@@ -188,7 +195,7 @@ class Encoding:
             return np.stack(tables, axis=1)
         values, ranks, places = [], [], []
         for place, column in enumerate(columns):
-            own_ranks, own_values = entries(column.table or ())
+            own_ranks, own_values = nonzero_entries(column.table or ())
             values.append(own_values.astype(column.dtype).astype(np.float64))
             ranks.append(own_ranks)
             places.append(np.full(len(own_ranks), place))
@@ -197,10 +204,10 @@ class Encoding:
 
     @classmethod
     def identity(cls, space: FeatureSpace) -> Self:
-        """Return the encoding of a representation made from plain arrays: raw columns in the space's order.
+        """Return the encoding that passes the raw columns through, in the space's order.
 
-        Numbers stay as they are. Levels that are numbers stay numbers. Other ordinal levels become ranks, and two
-        levels become 0 and 1 (so do False and True).
+        Numbers and numeric levels are unchanged (False and True as 0 and 1). Other ordinal or binary levels become
+        ranks from 0.
 
         Raises
         ------
@@ -220,7 +227,7 @@ class Encoding:
                     "Code the levels as numbers, or one 0/1 column per level.",
                 )  # fmt: skip
             table = feature.levels if numeric else range(len(feature.levels))
-            columns.append(Column(feature.name, table=tuple(float(level) for level in table)))
+            columns.append(Column(feature.name, table=tuple(map(float, table))))
         return cls(tuple(columns), tuple(space.names))
 
     @property
@@ -229,7 +236,7 @@ class Encoding:
         return np.result_type(np.float32, *(column.dtype for column in self.columns))
 
     def matrix(self, coordinates: ArrayLike) -> Floats:
-        """Return what the estimator is given, ``(n, m)``, for coordinates ``(n, d)`` in the order of ``names``."""
+        """Return the estimator's input matrix ``(n, m)`` for coordinates ``(n, d)`` in the order of ``names``."""
         x = np.asarray(coordinates, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != len(self.names):
             raise InvalidValueError(
@@ -237,11 +244,13 @@ class Encoding:
                 f"the array has shape {x.shape}", "Give one row per person, columns in the order of .names.",
             )  # fmt: skip
         matrix = np.empty((len(x), len(self.columns)), dtype=self.dtype)
-        for source, targets, table in self._plan:
+        for source, targets, tables in self._plan:
             values = x[:, source]
-            if table is not None:  # all columns that read one category at once: one-hot columns are many
-                taken = table[values.astype(np.intp)]
-                matrix[:, targets] = taken if isinstance(table, np.ndarray) else taken.toarray()
+            if tables is not None:  # one look-up for all columns of a category, as there may be many one-hot columns
+                rows = tables[values.astype(np.intp)]
+                if not isinstance(tables, np.ndarray):
+                    rows = rows.toarray()
+                matrix[:, targets] = rows
                 continue
             for target in targets:
                 matrix[:, target] = self.columns[target].evaluate(values)
@@ -249,40 +258,35 @@ class Encoding:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the matrix has so many columns that its zeros are better left out."""
+        """Whether the matrix has so many columns that it is handled as sparse."""
         return len(self.columns) > WIDE
 
     def sparse_matrix(self, coordinates: ArrayLike) -> Any:
-        """Return :meth:`matrix` without its zeros: in a row, one-hot columns of a category take the room of one."""
+        """Return :meth:`matrix` as a sparse matrix; the one-hot columns of a category store one entry per row."""
         x = np.asarray(coordinates, dtype=np.float64)
         parts, order = [], []
-        for source, targets, table in self._plan:
-            if table is None:
+        for source, targets, tables in self._plan:
+            if tables is None:
                 own = np.column_stack([self.columns[target].evaluate(x[:, source]) for target in targets])
                 parts.append(sp.csr_array(own))
             else:
-                parts.append(sp.csr_array(table)[x[:, source].astype(np.intp)])
+                parts.append(sp.csr_array(tables)[x[:, source].astype(np.intp)])
             order += targets
-        back = np.empty(len(order), dtype=np.intp)
-        back[order] = np.arange(len(order))
-        return sp.csr_array(sp.csc_array(sp.hstack(parts))[:, back]).astype(self.dtype)
-
-
-#: Columns from which a matrix is looked at without its zeros: a category of so many levels is one-hot columns mostly.
-WIDE = 512
+        inverse = np.argsort(order)
+        return sp.csr_array(sp.csc_array(sp.hstack(parts))[:, inverse]).astype(self.dtype)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class SparseTable(Sequence[float]):
-    """A table without its zeros: one of the one-hot columns of a category takes the same room for any number of levels.
+    """A level table stored without zeros, so that a one-hot column needs one entry for any number of levels.
 
     Parameters
     ----------
     size
-        Levels.
+        Number of levels.
     ranks, values
-        Where the table is not 0, ascending, and what it is there.
+        Ranks of the nonzero entries, ascending, and the entries.
     """
 
     size: int
@@ -302,24 +306,24 @@ class SparseTable(Sequence[float]):
         if isinstance(rank, slice):
             return tuple(np.asarray(self)[rank].tolist())
         place = range(self.size)[rank]
-        return self.values[self.ranks.index(place)] if place in self.ranks else 0.0
+        return dict(zip(self.ranks, self.values, strict=True)).get(place, 0.0)
 
     def __iter__(self) -> Iterator[float]:
         return iter(np.asarray(self).tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         del copy
-        dense = np.zeros(self.size, dtype=np.float64 if dtype is None else dtype)
+        dense = np.zeros(self.size, dtype=dtype)
         dense[list(self.ranks)] = self.values
         return dense
 
 
-#: A value for each level, in the order of the levels.
+#: A value for each level, in order.
 LevelTable: TypeAlias = tuple[float, ...] | SparseTable
 
 
-def entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the ranks, ascending, at which a table is not 0 (NaN included), and its values there."""
+def nonzero_entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the ranks of a table's nonzero entries (NaN included), ascending, and the entries."""
     if isinstance(table, SparseTable):
         return np.array(table.ranks, dtype=np.intp), np.array(table.values, dtype=np.float64)
     dense = np.array(table, dtype=np.float64)
@@ -327,36 +331,37 @@ def entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     return ranks, dense[ranks]
 
 
-def span(table: LevelTable) -> float:
-    """Return by how much the greatest value is above the least, those that are NaN left out."""
-    ranks, values = entries(table)
-    ends = values[~np.isnan(values)].tolist()
+def table_range(table: LevelTable) -> float:
+    """Return the greatest value minus the least, NaN left out; 0 for a table of NaN alone."""
+    ranks, values = nonzero_entries(table)
+    numbers = values[~np.isnan(values)].tolist()
     if len(ranks) < len(table):  # some level has the value 0
-        ends.append(0.0)
-    return float(max(ends) - min(ends))
+        numbers.append(0.0)
+    return float(max(numbers, default=0.0) - min(numbers, default=0.0))
 
 
 # ---- bisection over all floats ---------------------------------------------------------------------------------------
-#: Place of the greatest finite float64 among all of them, counted from 0.0.
+#: Index of the greatest finite float64 when floats are numbered in order, 0.0 being 0.
 _GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
 
 
 def last_true(
     test: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...] = ()
 ) -> NDArray[np.float64]:
-    """Return the largest finite float64 for which each of many tests holds, in ``shape``.
+    """Return, for each of many tests, the largest finite float64 that passes it; an array of ``shape``.
 
     Parameters
     ----------
     test
-        Numbers (in ``shape``) -> whether each passes its own test. Each test holds up to some number and not beyond.
+        Takes an array of ``shape`` and returns whether each number passes its own test. Each test holds up to some
+        number and not beyond.
     shape
-        Of the numbers that the test is given.
+        Shape of the array of tests.
 
     Returns
     -------
     NDArray
-        -inf where no finite number passes, inf where all do.
+        -inf for a test that no finite number passes, inf for one that all pass.
 
     Examples
     --------
@@ -366,38 +371,18 @@ def last_true(
     low = np.full(shape, -_GREATEST, dtype=np.int64)
     high = np.full(shape, _GREATEST, dtype=np.int64)
     with np.errstate(all="ignore"):  # the ends of float64 overflow in most tests
-        none = ~test(_number(low))
-        every = test(_number(high))
-        for _ in range(64):  # the ends are 2**64 numbers apart at most; low passes, high does not
+        none_pass = ~test(_number(low))
+        all_pass = test(_number(high))
+        for _ in range(64):  # invariant: low passes, high fails; they start fewer than 2**64 floats apart
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
             passes = test(_number(middle))
             low = np.where(passes, middle, low)
             high = np.where(passes, high, middle)
-    return np.asarray(np.where(none, -np.inf, np.where(every, np.inf, _number(low))))
+    last = np.where(all_pass, np.inf, _number(low))
+    return np.asarray(np.where(none_pass, -np.inf, last))
 
 
 def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
+    """Return the float64 with this index among all float64 in order (0.0 has index 0)."""
     bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
     return np.asarray(bits).view(np.float64)
-
-
-# ==== The trace that a solver may leave between a column and the place where it means to put it =======================
-
-
-def trace_of(feature: Feature, number: float) -> float:
-    """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
-    if feature.is_finite:
-        return TRACE
-    if feature.spacing is None:
-        return float(trace_within(feature, number))
-    return TRACE * min(feature.spacing, 1.0)
-
-
-def trace_within(feature: Feature, size: Any) -> Any:
-    """Return the trace of sums of some sizes that are compared with a column: no more than its width allows."""
-    if feature.is_finite:
-        low, high = feature.coordinate_limits
-    else:
-        low, high = feature.lower, feature.upper
-    return TRACE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + SUM_ROUNDING * np.abs(size)

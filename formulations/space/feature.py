@@ -25,6 +25,7 @@ from ceopt.formulations.space.dtypes import (
     pool,
 )
 from ceopt.formulations.space.dtypes import pool as array_of
+from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
 from ceopt.solvers.checks import (
     LARGEST,
     AbstractCheck,
@@ -125,7 +126,7 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
 def _dtype(who: str, given: Any) -> dict[str, Any]:
     """Settle dtype (text), categories, levels as plain scalars and ``pandas_dtype``, the object."""
     text, categories, levels = given.dtype, given.categories, given.levels
-    levels = tuple(plain(level) for level in LEVELS.require(who, "levels", levels))
+    levels = tuple(map(plain, LEVELS.require(who, "levels", levels)))
     if text is not None and not isinstance(text, str):
         if isinstance(text, pd.CategoricalDtype) and text.categories is not None and categories is None:
             categories = text.categories.tolist()
@@ -136,8 +137,7 @@ def _dtype(who: str, given: Any) -> dict[str, Any]:
             who, "categories only in a category column", f"dtype is {text}", 'Use dtype="category".'
         )
     if holds_categories:
-        given_categories = levels if categories is None else categories
-        categories = tuple(plain(level) for level in given_categories)
+        categories = levels if categories is None else tuple(map(plain, categories))
     own = None if text is None else dtype_from_text(who, text, categories)
     is_text = text is not None and text.partition("[")[0] in {"str", "string"}  # which is object before pandas 2.3
     may_hold_numbers = own is None or is_number_dtype(own) or (is_object_dtype(own) and not is_text)
@@ -182,7 +182,7 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             raise InvalidValueError(who, "each level once", f"{level!r} is there twice", "Remove one.")
     try:
         held = pool(levels, new["pandas_dtype"])
-        own = tuple(plain(level) for level in held.tolist())
+        own = tuple(map(plain, held.tolist()))
     except (TypeError, ValueError, OverflowError):
         held, own = None, ()
     if own != levels:
@@ -199,7 +199,7 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
     """Settle codes: some of the levels, or numbers beyond the bounds, so that no amount is one."""
-    listed = [plain(code) for code in CODES.require(who, "codes", given.codes)]
+    listed = list(map(plain, CODES.require(who, "codes", given.codes)))
     for code in listed:
         if isinstance(code, list | dict | set | bytearray):
             raise InvalidTypeError(who, "codes that are numbers or levels", f"{code!r} is none", "Correct it.")
@@ -405,8 +405,7 @@ class Feature:
 
     def are_codes(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which coordinates (n,) are those of codes."""
-        codes = [self.to_coordinate(code) for code in self.codes]
-        return np.asarray(np.isin(coordinates, codes), dtype=bool)
+        return np.asarray(np.isin(coordinates, list(map(self.to_coordinate, self.codes))), dtype=bool)
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -554,8 +553,10 @@ class Feature:
         return array_of(whole.tolist(), self.pandas_dtype)
 
     def _number(self, value: Any) -> float:
-        if isinstance(value, np.floating | np.integer) and not isinstance(value, np.timedelta64):
-            return cast("float", float(value) if isinstance(value, np.floating) else int(value))
+        if isinstance(value, np.floating):
+            return float(value)
+        if isinstance(value, np.integer) and not isinstance(value, np.timedelta64):
+            return int(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
         self._refuse_missing(value)
@@ -583,7 +584,7 @@ def changed(
             news[f"{word}_inferred"] = False
     if levels is not None:
         levels = LEVELS.require(feature.who, "levels", levels)
-        news["levels"] = tuple(plain(level) for level in levels)
+        news["levels"] = tuple(map(plain, levels))
     if kind is not None:
         Choice(get_args(Kind)).require(feature.who, "kind", kind)
     if kind in _NUMBERS and feature.step_inferred and "step" not in news:
@@ -612,7 +613,7 @@ def _of_kind(feature: Feature, kind: Kind, news: dict[str, Any]) -> dict[str, An
     if feature.is_finite and kind in _NUMBERS:
         return _numbers_of_levels(feature, kind) | news
     if feature.is_finite:
-        return news | _levels_of_levels(feature, news)
+        return news | _known(feature, news.get("levels", ()))
     if kind == "integer":
         return _whole_bounds(feature, news) | news
     if kind in _NUMBERS:
@@ -629,12 +630,6 @@ def _of_kind(feature: Feature, kind: Kind, news: dict[str, Any]) -> dict[str, An
         news = news | {"levels": (int(feature.lower), int(feature.upper))}
     cleared = {"lower": -math.inf, "upper": math.inf, "lower_inferred": False, "upper_inferred": False, "step": None}
     return cleared | {"mad": None, "std": None, "range": None} | news
-
-
-def _levels_of_levels(feature: Feature, news: dict[str, Any]) -> dict[str, Any]:
-    if "levels" not in news:
-        return {}
-    return _known(feature, news["levels"])
 
 
 def _numbers_of_levels(feature: Feature, kind: Kind) -> dict[str, Any]:
@@ -742,3 +737,34 @@ class Step:
                 return slope / value, offset / value
             case _:
                 return slope, offset
+
+
+# ==== Tolerance: by how much a solver's value of a column may differ from the exact one ===============================
+
+
+def beyond_rounding(off: float, rounding: float) -> float:
+    """Return the distance ``off``, or 0 if it is at most ``rounding``."""
+    return off if off > rounding else 0.0
+
+
+def column_tolerance(feature: Feature, number: float) -> float:
+    """Return the solver tolerance of a column at a value: a share of its step, if it has one."""
+    if feature.is_finite:
+        return TRACE
+    if feature.spacing is None:
+        return float(sum_tolerance(feature, number))
+    return TRACE * min(feature.spacing, 1.0)
+
+
+def sum_tolerance(feature: Feature, size: Any) -> Any:
+    """Return the tolerance for comparing sums of magnitude ``size`` with a column.
+
+    It is a share of the size, but of no more than the column's width, plus the rounding error of the sum.
+    """
+    if feature.is_finite:
+        low, high = feature.coordinate_limits
+    else:
+        low, high = feature.lower, feature.upper
+    size = np.abs(size)
+    share = np.minimum(np.maximum(1.0, size), high - low)
+    return TRACE * share + SUM_ROUNDING * size

@@ -155,7 +155,7 @@ def _describe(
         guess = f"named {kind}"
     common: dict[str, Any] = {"dtype": text, "guess": guess}
     if isinstance(column.dtype, pd.CategoricalDtype):
-        common["categories"] = tuple(plain(level) for level in column.dtype.categories.tolist())
+        common["categories"] = tuple(map(plain, column.dtype.categories.tolist()))
     if kind in {"continuous", "integer"}:
         found = _numbers(who, kind, column.dtype, values, present)
         if kind == "continuous":
@@ -188,7 +188,7 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
                 raise _infinite(who, value)
         return numbers
     try:
-        values = [plain(value) for value in present.unique().tolist()]
+        values = list(map(plain, present.unique().tolist()))
     except TypeError:  # lists and the like cannot be compared
         values = [present.iloc[0]]
     for value in values:
@@ -201,7 +201,7 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
             )
         if isinstance(value, float) and math.isinf(value):
             raise _infinite(who, value)
-    families = {_family(value) for value in values}
+    families = set(map(_family, values))
     if len(families) > 1:
         raise InvalidTypeError(
             who, "values of one type", f"it mixes {' and '.join(sorted(families))}", "Convert them to one."
@@ -273,7 +273,7 @@ def _decimals(values: list[Any]) -> int | None:
 
 def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Series[Any]) -> dict[str, Any]:
     is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-    are_numbers = is_number or all(_family(value) == "number" for value in values)
+    are_numbers = is_number or set(map(_family, values)) == {"number"}
     if isinstance(dtype, pd.CategoricalDtype) or not are_numbers:
         raise InvalidTypeError(
             who, f"numbers to be {kind}", f"its dtype is {dtype}", "Convert the column in the frame."
@@ -307,11 +307,11 @@ def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
             "std": np.std(numbers),
             "range": numbers.max() - numbers.min(),
         }
-    return {name: float(size) if np.isfinite(size) else 0.0 for name, size in sizes.items()}
+    return {name: float(np.nan_to_num(size, nan=0.0, posinf=0.0)) for name, size in sizes.items()}
 
 
 def _ordered(who: str, values: list[Any], order: Sequence[Any] | None) -> list[Any]:
-    levels = [plain(level) for level in _LEVELS.require(who, "levels", order)]
+    levels = list(map(plain, _LEVELS.require(who, "levels", order)))
     for level in levels:
         require_level(who, level)
     missing = [value for value in values if value not in levels]

@@ -28,7 +28,7 @@ def features_to_json(features: Sequence[Feature]) -> str:
 
 def features_document(features: Sequence[Feature]) -> dict[str, Any]:
     """Return what that text holds, as part of other JSON."""
-    return {"format": FORMAT, "version": VERSION, "features": [_entry(feature) for feature in features]}
+    return {"format": FORMAT, "version": VERSION, "features": list(map(_entry, features))}
 
 
 def _entry(feature: Feature) -> dict[str, Any]:

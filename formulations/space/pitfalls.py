@@ -81,7 +81,7 @@ def words_of(name: str) -> tuple[str, ...]:
     (('race', 'ethnicity'), ('customer', 'id'), ('homesexpense',))
     """
     parted = _BOUNDARY.sub(" ", name).lower()
-    return tuple(word for word in _BETWEEN.split(parted) if word)
+    return tuple(filter(None, _BETWEEN.split(parted)))
 
 
 def is_protected(words: Collection[str]) -> bool:
@@ -91,27 +91,23 @@ def is_protected(words: Collection[str]) -> bool:
 
 def counts_years(words: Collection[str]) -> bool:
     """Tell whether words name something that time alone moves, upwards: an age, or how long something has lasted."""
-    if _has(words, _GROWING) or list(words) == ["experience"]:
-        return True
-    return _has(words, _LASTING) and _has(words, _HELD)
+    has_lasted = _has(words, _LASTING) and _has(words, _HELD)
+    return has_lasted or _has(words, _GROWING) or list(words) == ["experience"]
 
 
 def is_identifier(words: Collection[str]) -> bool:
     """Tell whether words name something that tells rows apart and says nothing of them."""
-    if _has(words, _IDENTIFIERS) or any(_JOINED.fullmatch(word) for word in words):
-        return True
-    return _has(words, _NUMBERS) and _has(words, frozenset(_NUMBERED))
+    is_numbered = _has(words, _NUMBERS) and _has(words, frozenset(_NUMBERED))
+    return is_numbered or _has(words, _IDENTIFIERS) or any(map(_JOINED.fullmatch, words))
 
 
 def is_code(words: Collection[str], *, few: bool) -> bool:
     """Tell whether words name something whose numbers stand for something else; some do so only where they are few."""
-    if _has(words, _AREAS) or any(word.endswith("code") for word in words):
-        return True
-    return few and _has(words, _CODES)
+    return _has(words, _AREAS) or any(word.endswith("code") for word in words) or (few and _has(words, _CODES))
 
 
 def _has(words: Collection[str], known: AbstractSet[str]) -> bool:
-    return any(word in known for word in words)
+    return not known.isdisjoint(words)
 
 
 # ==== Columns that say something together =============================================================================
@@ -149,7 +145,7 @@ def one_hot_groups(frame: pd.DataFrame, features: Sequence[Feature]) -> list[lis
 
     Longer parts in common are tried first, and a column is in one group at most.
     """
-    flags = [feature.name for feature in features if _holds_flags(feature)]
+    flags = [feature.name for feature in filter(_holds_flags, features)]
     by_start: dict[str, list[str]] = {}
     for name in flags:
         for start in _starts(name):
@@ -219,7 +215,7 @@ def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[ConstantSum]:
     some = _some_rows(table)
     if len(some) < max(_LEAST, 2 * len(names)):
         return []
-    units = np.array([_unit(feature) for feature in numbers])
+    units = np.array(list(map(_unit, numbers)))
     middle = some.mean(axis=0)
     spread = some.std(axis=0)
     relations: list[ConstantSum] = []
@@ -281,7 +277,7 @@ def _sum_of(numbers: _Numbers, independent: Sequence[int], j: int) -> ConstantSu
     are_flags = bool(np.isin(some[:, places], (0.0, 1.0)).all())
     rows = table[:, places]
     rows = rows[~np.isnan(rows).any(axis=1)]
-    total = rows @ np.array([signs[place] for place in places], dtype=np.float64)
+    total = rows @ np.array(list(map(signs.__getitem__, places)), dtype=np.float64)
     unit = float(numbers.units[places].max())
     noise = SUM_ROUNDING * float(np.abs(rows).sum(axis=1).max())
     usual = noise
@@ -479,7 +475,7 @@ class Pitfall:
         """What was seen, as a sentence without its end."""
         if not self.others:
             return f"Column {self.column!r} {self.found}"
-        names = [repr(name) for name in self.names]
+        names = list(map(repr, self.names))
         if len(names) > _SHOWN + 1:
             names = [*names[:_SHOWN], f"{len(names) - _SHOWN} more"]
         return f"Columns {', '.join(names[:-1])} and {names[-1]} {self.found}"
@@ -524,8 +520,11 @@ def pitfalls(frame: pd.DataFrame, features: Sequence[Feature], *, settled: Colle
             found += of_name
             if of_name and of_name[0].kind == "protected":
                 protected.append(feature.name)
-    found += _of_flags(frame, features)
-    found += _of_sums(frame, features, {name for one in found if one.kind == "one_hot" for name in one.names})
+    asked = [feature for feature in features if not feature.guess.startswith("named ")]
+    mutable = {feature.name for feature in features if feature.mutable}
+    found += _of_flags(frame, asked, mutable)
+    flags = {name for one in found if one.kind == "one_hot" for name in one.names}
+    found += _of_sums(frame, asked, mutable, flags)
     found += _of_the_same(frame, features, protected, {*aside, *settled})
     return found
 
@@ -621,8 +620,7 @@ def _numbers_as_levels(feature: Feature, column: pd.Series[Any], words: Collecti
 def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
     """Yield that some values of a column of numbers look like codes: no amounts, but words for what is not known."""
     name = feature.name
-    numbers = column.dropna().to_numpy(dtype=np.float64)
-    values, counts = np.unique(numbers, return_counts=True)
+    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     low = _codes_below(values, counts)
     high = _codes_below(-values[low:][::-1], counts[low:][::-1], is_upper=True)
     if not low + high:
@@ -647,9 +645,8 @@ def _codes_below(values: Floats, counts: Counts, *, is_upper: bool = False) -> i
 
     Either all of them are negative where no other is, or they are written with nines, or one is 0, far from the others.
     """
-    if is_upper:
-        longest = _MOST_CODES
-    else:
+    longest = _MOST_CODES
+    if not is_upper:
         longest = min(int((values < 0.0).sum()), _MOST_CODES + 1) or 1
     for count in range(min(longest, len(values) - _AMOUNTS), 0, -1):
         codes = values[:count]
@@ -677,8 +674,7 @@ def _has_nines(number: float) -> bool:
 def _are_apart(codes: Floats, counts: Counts, amounts: Floats, beside: Counts, *, is_upper: bool) -> bool:
     """Whether values at one end of a column are too far from the others, and too frequent, to be their end."""
     gap = float(amounts[0] - codes[-1])
-    near = amounts[:_NEAREST]
-    usual = float(np.diff(near).max())
+    usual = float(np.diff(amounts[:_NEAREST]).max())
     often = float(counts.max()) >= _SPIKE * float(beside[:_NEAREST].mean())
     width = float(amounts[-1] - amounts[0])
     if is_upper:
@@ -692,12 +688,10 @@ def _are_apart(codes: Floats, counts: Counts, amounts: Floats, beside: Counts, *
 
 
 # ---- columns together ------------------------------------------------------------------------------------------------
-def _of_flags(frame: pd.DataFrame, features: Sequence[Feature]) -> Iterator[Pitfall]:
-    """Yield the groups of 0/1 columns that are levels of one thing."""
-    asked = [feature for feature in features if not feature.guess.startswith("named ")]
-    mutable = {feature.name for feature in features if feature.mutable}
+def _of_flags(frame: pd.DataFrame, asked: Sequence[Feature], mutable: AbstractSet[str]) -> Iterator[Pitfall]:
+    """Yield the groups of 0/1 columns that are levels of one thing, and of which some may change."""
     for names in one_hot_groups(frame, asked):
-        if not mutable.intersection(names):
+        if mutable.isdisjoint(names):
             continue
         found = "are 0 or 1, and exactly one is 1 in every row; answers may make it none or two"
         line = f"Write constraints=[ExactlyOne({_listed(names, frame)})] in explain, of ceopt.ExactlyOne."
@@ -712,13 +706,13 @@ def _listed(names: Sequence[str], frame: pd.DataFrame) -> str:
     return repr(list(names))
 
 
-def _of_sums(frame: pd.DataFrame, features: Sequence[Feature], flags: Collection[str]) -> Iterator[Pitfall]:
-    """Yield the columns that always add up, but for groups of 0/1 columns that are told of already."""
-    asked = [feature for feature in features if not feature.guess.startswith("named ")]
-    mutable = {feature.name for feature in features if feature.mutable}
+def _of_sums(
+    frame: pd.DataFrame, asked: Sequence[Feature], mutable: AbstractSet[str], flags: AbstractSet[str]
+) -> Iterator[Pitfall]:
+    """Yield the columns that always add up, of which some may change, but for those of ``flags``."""
     for one in sums(frame, asked):
         names = tuple(one.coefficients)
-        if set(names).issubset(flags) or not mutable.intersection(names):
+        if set(names).issubset(flags) or mutable.isdisjoint(names):
             continue
         terms = [f"{'' if sign > 0 else '-'}{name}" for name, sign in one.coefficients.items()]
         shown = " + ".join(terms).replace("+ -", "- ")

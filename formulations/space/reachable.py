@@ -91,8 +91,7 @@ def multiples(anchors: NDArray[np.float64], step: float, counts: NDArray[np.floa
     """Return for each of many numbers the member of its own grid so many steps away, (n,)."""
     distinct, place = np.unique(anchors, return_inverse=True)
     grids = decimal_grids(distinct, np.full(len(distinct), step))
-    each = DecimalGrid(anchors, *(part[place.reshape(-1)] for part in grids[1:]))
-    return each.many(counts)
+    return DecimalGrid(anchors, *(part[place.reshape(-1)] for part in grids[1:])).many(counts)
 
 
 def _means(decimal: Any, number: Any) -> Any:
@@ -122,6 +121,11 @@ class Interval:
     def is_point(self) -> bool:
         """Whether one value is left."""
         return self.lower == self.upper
+
+    @property
+    def only(self) -> float:
+        """The one value that is left."""
+        return self.lower
 
     @property
     def grid(self) -> DecimalGrid:
@@ -214,8 +218,7 @@ class Interval:
 
     def members(self, values: Iterable[float]) -> list[float]:
         """Return the members that some values mean, ascending, each once."""
-        members = {self.member(value) for value in values}
-        return sorted(member for member in members if member is not None)
+        return sorted(member for member in set(map(self.member, values)) if member is not None)
 
     def narrowed(self, lower: float, upper: float) -> Interval:
         """Return the members between ``lower`` and ``upper``, with bounds that are members themselves."""
@@ -238,6 +241,11 @@ class Levels:
     def is_point(self) -> bool:
         """Whether one level is left."""
         return len(self.ranks) == 1
+
+    @property
+    def only(self) -> float:
+        """The rank of the one level that is left."""
+        return float(self.ranks[0])
 
     def holds(self, value: float) -> bool:
         """Whether a rank may be reached."""

@@ -44,13 +44,25 @@ def entry_places(features: Iterable[Feature]) -> tuple[slice, ...]:
     places = []
     start = 0
     for feature in features:
-        stop = start + (len(feature.levels) if feature.kind == "categorical" else 1)
+        stop = start + 1
+        if feature.kind == "categorical":
+            stop = start + len(feature.levels)
         places.append(slice(start, stop))
         start = stop
     return tuple(places)
 
 
-# ==== Many rows of coordinates as a raw frame, column by column =======================================================
+# ==== A point as a row of coordinates, and many rows as a raw frame, column by column =================================
+
+
+def point_row(space: FeatureSpace, point: Mapping[str, float]) -> Coordinates:
+    """Return coordinates by name as one row, shape (1, d)."""
+    return np.array([[point[name] for name in space.names]])
+
+
+def frame_of(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
+    """Return coordinates (n, d) as raw rows, or refuse those that ``space.frame`` refuses."""
+    return space.frame([dict(zip(space.names, row, strict=True)) for row in points.tolist()])
 
 
 def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
@@ -142,9 +154,8 @@ def to_frame(features: Sequence[Feature]) -> pd.DataFrame:
 
 def to_text(features: Sequence[Feature]) -> str:
     """Lay out what each column holds, how it may move and how it was guessed; ``~`` marks inferred bounds."""
-    rows = [_cells(feature) for feature in features]
     columns: list[list[str]] = []
-    for title, *cells in zip(_TITLES, *rows, strict=True):
+    for title, *cells in zip(_TITLES, *map(_cells, features), strict=True):
         if title not in _OPTIONAL or any(cells):
             width = max(map(len, (title, *cells)))
             columns.append([text.ljust(width) for text in (title, "-" * width, *cells)])
@@ -176,7 +187,9 @@ def _weight(feature: Feature) -> str:
 
 
 def _levels(feature: Feature) -> str:
-    mark = " < " if feature.kind == "ordinal" else ", "
+    mark = ", "
+    if feature.kind == "ordinal":
+        mark = " < "
     text = printable(mark.join(map(str, feature.levels)))
     if len(text) <= _WIDEST:
         return text
@@ -201,8 +214,9 @@ def _range(feature: Feature) -> str:
 def _bound(value: float, *, is_inferred: bool) -> str:
     if math.isinf(value):
         return ""
-    mark = "~" if is_inferred else ""
-    return mark + digits(value)
+    if is_inferred:
+        return "~" + digits(value)
+    return digits(value)
 
 
 # ==== The space =======================================================================================================
@@ -260,15 +274,15 @@ class FeatureSpace:
 
     def __init__(self, features: Iterable[Feature]) -> None:
         features = _FEATURES.require("FeatureSpace", "it", features)
-        by_name = {feature.name: feature for feature in features}
+        names = [feature.name for feature in features]
+        by_name = dict(zip(names, features, strict=True))
         if len(by_name) < len(features):
-            names = [feature.name for feature in features]
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
         object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_by_name", by_name)
         limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
-        low, high, whole = (limits[:, [place]] for place in range(3))
+        low, high, whole = np.split(limits, 3, axis=1)
         object.__setattr__(self, "_limits", (low, high, whole.astype(bool)))
 
     @classmethod
@@ -484,7 +498,9 @@ class FeatureSpace:
         return isinstance(name, str) and name in self._by_name
 
     def __eq__(self, other: object) -> bool:
-        return self._features == other._features if isinstance(other, FeatureSpace) else NotImplemented
+        if not isinstance(other, FeatureSpace):
+            return NotImplemented
+        return self._features == other._features
 
     def __hash__(self) -> int:
         return hash(self._features)
@@ -686,7 +702,7 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     if not len(column):
         return np.empty(0, dtype=np.float64)
     if is_object_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype):
-        return np.array([feature.to_coordinate(value) for value in column.tolist()], dtype=np.float64)
+        return np.array(list(map(feature.to_coordinate, column.tolist())), dtype=np.float64)
     if not is_number_dtype(dtype):
         raise InvalidTypeError(feature.who, "numbers", f"its dtype is {dtype}", "Convert the column in the frame.")
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -722,7 +738,7 @@ def _with_codes(feature: Feature, codes: Sequence[Any], column: pd.Series[Any]) 
     if feature.is_finite:
         return replace(feature, codes=tuple(codes))
     codes = CODES.require(feature.who, "codes", codes)
-    amounts = _amounts(feature, column, [code for code in codes if is_number(code)])
+    amounts = _amounts(feature, column, list(filter(is_number, codes)))
     ends = {"lower": float(amounts.min()), "upper": float(amounts.max())}
     if feature.step is not None:
         ends |= written_ends(ends["lower"], ends["upper"], feature.decimals)
@@ -761,8 +777,7 @@ def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
         raise
     if (codes < 0).any():
         feature.rank(column.iloc[int(np.flatnonzero(codes < 0)[0])])
-    ranks = np.array([feature.rank(value) for value in values.tolist()], dtype=np.float64)
-    return ranks[codes] if len(codes) else np.empty(0, dtype=np.float64)
+    return np.array(list(map(feature.rank, values.tolist())), dtype=np.float64)[codes]
 
 
 def row_mapping(raw: Any, who: str = "FeatureSpace.row") -> Mapping[Any, Any]:
@@ -947,7 +962,9 @@ def rows_to_keep(
         return None
     warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **{word: frame})
     is_whole = has_every_cell(space, frame)
-    return None if is_whole.all() else is_whole
+    if is_whole.all():
+        return None
+    return is_whole
 
 
 def require_every_label(who: str, y: Any) -> None:
@@ -981,20 +998,27 @@ def cells_of(rows: Any) -> pd.DataFrame | None:
         array = np.asarray(rows, dtype=None if isinstance(rows, np.ndarray) else object)
     except ValueError:
         return None
-    return pd.DataFrame(array) if array.ndim == 2 else None
+    if array.ndim != 2:
+        return None
+    return pd.DataFrame(array)
 
 
 def line_of_gaps(space: FeatureSpace | None, table: Any, *, word: str, **beside: Any) -> str:
     """Return the line that leaves out the rows of a table that lack a cell, with what stands beside them."""
     is_frame = isinstance(table, pd.DataFrame)
-    names = [name for name, part in beside.items() if part is not None]
-    if is_frame and not names:
-        subset = "" if space is None else "subset=list(space.names)"
+    beside = {name: part for name, part in beside.items() if part is not None}
+    known = word
+    subset = ""
+    if space is not None:
+        known = f"{word}[list(space.names)]"
+        subset = "subset=list(space.names)"
+    if is_frame and not beside:
         return f"{word} = {word}.dropna({subset})"
-    known = word if space is None else f"{word}[list(space.names)]"
-    keep = f"{known}.notna().all(axis=1).to_numpy()" if is_frame else f"~pandas.isna({word}).any(axis=1)"
+    keep = f"~pandas.isna({word}).any(axis=1)"
+    if is_frame:
+        keep = f"{known}.notna().all(axis=1).to_numpy()"
     steps = [f"keep = {keep}"]
-    for name, part in ((word, table), *((name, beside[name]) for name in names)):
+    for name, part in {word: table, **beside}.items():
         own = name if isinstance(part, pd.DataFrame | pd.Series | np.ndarray) else f"numpy.asarray({name})"
         steps.append(f"{name} = {own}[keep]")
     return "; ".join(steps)
@@ -1029,7 +1053,7 @@ def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, st
         n_left_out = int(missing.to_numpy().any(axis=1).sum())
         if not n_left_out:
             continue
-        gaps = [name for place, name in enumerate(missing.columns) if missing.iloc[:, place].any()]
+        gaps = missing.columns[missing.any().to_numpy()].tolist()
         if n_left_out == len(part):
             but = f"each of its {counted(len(part), 'row')} lacks some, in {_quoted(gaps)}"
             raise InvalidValueError(who, f"rows of {word} without missing cells", but, "Fill them in first.")

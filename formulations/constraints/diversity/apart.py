@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import LEAST_MOVE
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, is_far, is_moved, length
-from ceopt.formulations.constraints.rule import given_up
+from ceopt.formulations.constraints.rule import active_ones
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.formulations.tolerances import APART_TOLERANCE, DISTANCE_ROUNDING
@@ -167,7 +167,7 @@ class Apart(AbstractDiversity):
         block = model.apart[len(model.apart) + 1]
         describe(block, _MANIFEST)
         share = (1.0 - DISTANCE_ROUNDING) * (1.0 + self.extra)
-        free = given_up(self.together, point)
+        free = active_ones(self.together, point)
         pairs = [(name, price) for name, (price,) in measure.prices(x.space).items() if name not in free]
         if isinstance(measure, Linf):
             forms = [is_far(x, name, point[name], price, self.least * share) for name, price in pairs]
@@ -182,7 +182,7 @@ class Apart(AbstractDiversity):
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def between(self, space: FeatureSpace, a: Point, b: Point) -> float:
         """Return the distance from a point to another; of "l0" without moves too short to count."""
-        b = {**b, **{name: a[name] for name in given_up(self.together, a)}}
+        b = {**b, **{name: a[name] for name in active_ones(self.together, a)}}
         if not isinstance(self.measure, L1 | Linf):
             for feature in space:
                 if _is_short(feature, b[feature.name] - a[feature.name]):

@@ -6,15 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.constraints.rule import given_up, has_clusters, nearest_cluster
+from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import move_of
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.predictors.ties import columns_read
@@ -93,17 +94,16 @@ class AbstractDiversity(ABC):
 def differs_row(block: Any, forms: list[LinearForm]) -> None:
     """Add the row that some of the forms must be 1, in the constraint ``differs`` of the block."""
     rows = Rows(block, "differs")
-    index = f"earlier_{len(block.differs) + 1}"
-    rows.add(index, total(forms), lower=1.0)
+    rows.add(f"earlier_{len(block.differs) + 1}", total(forms), lower=1.0)
 
 
-def _split_numbers(predictor: Predictor) -> Iterator[str]:
-    """Yield the numbers that the trees of a model split, in reach or not."""
+def _number_splits(predictor: Predictor) -> Iterator[NumberSplit]:
+    """Yield the splits of numbers by the trees of a model, in reach or not."""
     for part in predictor.forests:
         for tree in route(part):
             for split in tree.splits:
                 if isinstance(split, NumberSplit):
-                    yield split.name
+                    yield split
 
 
 def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, tuple[str, ...]]:
@@ -115,7 +115,7 @@ def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, t
     for group in together:
         others = {name for other in together if set(other) != set(group) for name in other}
         if others.isdisjoint(group):
-            for standing in given_up([group], factual):
+            for standing in active_ones([group], factual):
                 groups[standing] = group
     return groups
 
@@ -129,6 +129,11 @@ def changed_columns(factual: Point, point: Point, together: tuple[tuple[str, ...
     """Return the columns in which a point leaves the factual; of a group that changes as one, the one that stands."""
     changed = {name for name, home in factual.items() if point[name] != home}
     return changed - stood_for(joined(together, factual))
+
+
+def levels_differ(space: FeatureSpace, a: Point, b: Point) -> bool:
+    """Tell whether two points have different levels."""
+    return any(a[feature.name] != b[feature.name] for feature in space if feature.is_finite)
 
 
 def changes_differ(factual: Point, a: Point, b: Point, together: tuple[tuple[str, ...], ...] = ()) -> bool:
@@ -184,10 +189,9 @@ class OtherDecisions(AbstractDiversity):
 
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
-        x = program.x
         program.embedded.make_cells()
         forms = []
-        for name, c in x.coordinates.items():
+        for name, c in program.x.coordinates.items():
             if not c.is_point:
                 forms.append(c.differs(point[name]))
         differs_row(program.model, [*forms, program.embedded.differs()])
@@ -199,8 +203,7 @@ class OtherDecisions(AbstractDiversity):
 
     def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether a level differs, or the set of changed columns."""
-        levels = any(a[f.name] != b[f.name] for f in space if f.is_finite)
-        return levels or changes_differ(factual, a, b)
+        return levels_differ(space, a, b) or changes_differ(factual, a, b)
 
 
 @final
@@ -257,7 +260,7 @@ class OtherSupport(AbstractDiversity):
         """Add the row ``differs``."""
         x = program.x
         program.embedded.make_cells()
-        split = set(_split_numbers(program.embedded.predictor))
+        split = set(map(attrgetter("name"), _number_splits(program.embedded.predictor)))
         for name, at in x.coordinates.items():
             if isinstance(at, Numeric) and (name in split or at.cells.keys):
                 at.isolate_home()
@@ -308,7 +311,7 @@ def length(block: Any, x: Factual, name: str, value: float, price: Price) -> Lin
     at.require_bounds("Apart")
     up, down = (_variable(block, word, name, pyo.NonNegativeReals) for word in ("up", "down"))
     rises = _variable(block, "rises", name, pyo.Binary)
-    forms = [LinearForm(0.0, ((1.0, variable),)) for variable in (up, down, rises)]
+    forms = [sum_form([variable]) for variable in (up, down, rises)]
     row = move + forms[0].scaled(-1.0) + forms[1]
     Rows(block, "move").add(name, row.scaled(factor), lower=0.0, upper=0.0)
     Rows(block, "most").add((name, "up"), forms[0] + forms[2].scaled(-climbs), upper=0.0)
@@ -415,12 +418,7 @@ def read_as_numbers(predictor: Predictor) -> frozenset[str]:
     found: set[str] = set()
     for part in predictor.parts:
         if isinstance(part.core, Affine | ReluNetwork):
-            if isinstance(part.core, Affine):
-                weights = part.core.weights
-            else:
-                weights = part.core.weights[0]
-            read = (weights != 0.0).any(axis=0).tolist()
-            pairs = zip(part.encoding.columns, read, strict=True)
+            pairs = zip(part.encoding.columns, part.core.reads.tolist(), strict=True)
             found.update(c.feature for c, used in pairs if used and c.feature is not None and c.table is None)
     return frozenset(found)
 
@@ -531,18 +529,12 @@ class OtherCells(AbstractDiversity):
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether two points lie in different cells."""
         del factual
-        if any(a[f.name] != b[f.name] for f in space if f.is_finite):
+        if levels_differ(space, a, b):
             return True
         whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
-        splits = set()
-        for p in self.predictor.forests:
-            for t in route(p):
-                for s in t.splits:
-                    if isinstance(s, NumberSplit):
-                        splits.add(s)
-        return any((a[s.name] <= s.left) != (b[s.name] <= s.left) for s in splits)
+        return any((a[s.name] <= s.left) != (b[s.name] <= s.left) for s in _number_splits(self.predictor))
 
 
 # ==== One answer for each cluster of a hull ===========================================================================
@@ -645,7 +637,7 @@ class OtherCluster(AbstractDiversity):
     def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether the cluster nearest to b is another."""
         del factual, a
-        key = tuple(b[name] for name in space.names)
+        key = tuple(map(b.__getitem__, space.names))
         if key not in self.known:
             self.known[key] = nearest_cluster((self.hull,) if self.hull else (), space, b)
         return self.known[key] not in {None, self.cluster}

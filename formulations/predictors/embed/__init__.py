@@ -117,9 +117,8 @@ def embed(
     0.5  <=  -3.0 + x.x[income]
     """
     columns = _columns(model, x, space, split_gap)
-    if isinstance(model, Predictor):
-        predictor = model
-    else:
+    predictor = model
+    if not isinstance(model, Predictor):
         predictor = _read(model, columns.space, is_given=columns is x or space is not None)
     block = embed_predictor(predictor, columns, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
     if columns is not x:
@@ -190,7 +189,9 @@ def _embedded(predictor: Predictor, x: AbstractColumns, formulation: str, known:
     core = predictor.core
     if isinstance(core, Combination):
         members = [_embedded(member, x, formulation, known) for member in core.members]
-        return (EmbeddedVotes if core.votes else EmbeddedSum)(predictor, x, members)
+        if core.votes:
+            return EmbeddedVotes(predictor, x, members)
+        return EmbeddedSum(predictor, x, members)
     kind = kind_of(predictor)
     choices = FORMULATIONS[kind]
     make = choices.get(formulation, next(iter(choices.values())))

@@ -13,7 +13,7 @@ from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
-from ceopt.formulations.columns import AbstractCoordinate, Numeric
+from ceopt.formulations.columns import AbstractCoordinate
 from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.digits import digits
@@ -155,8 +155,7 @@ class Columns(AbstractColumns):
                 level = coordinate.indicator({rank}).expression()
                 self.own[name, coordinate.feature.levels[rank]] = level - expression == 0
         else:
-            unit = coordinate.unit if isinstance(coordinate, Numeric) else 1.0
-            self.own[name] = (coordinate.raw().expression() - given) / unit == 0
+            self.own[name] = (coordinate.raw().expression() - given) / coordinate.unit == 0
 
     def decoded(self) -> dict[str, float]:
         """Return the coordinates at the current values of the caller's variables; whole ones are rounded.
@@ -213,7 +212,9 @@ def _components(given: Any) -> list[Any]:
     """Return what is given if it is a component itself, else the Vars in it."""
     if hasattr(given, "is_constructed"):
         return [given]
-    return [var.parent_component() for var in identify_variables(given)] if _is_pyomo(given) else []
+    if not _is_pyomo(given):
+        return []
+    return [var.parent_component() for var in identify_variables(given)]
 
 
 def _read(feature: Feature, value: Any) -> _Given:
@@ -310,7 +311,9 @@ def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Lev
     interval = Interval(lower, upper, step)
     if feature.kind == "integer":
         return interval
-    return replace(interval, gap=_gap(interval, feature) if gap is None else gap)
+    if gap is None:
+        gap = _gap(interval, feature)
+    return replace(interval, gap=gap)
 
 
 def _bounds_of(given: Any) -> tuple[float, float]:
@@ -324,7 +327,9 @@ def _bounds_of(given: Any) -> tuple[float, float]:
 def _gap(part: Interval, feature: Feature) -> float:
     """Return a least distance of the two sides of a split that a solver's tolerances cannot bridge."""
     width = part.upper - part.lower
-    return SPLIT_GAP * max(width, unit_of(part, feature)) if math.isfinite(width) else 0.0
+    if not math.isfinite(width):
+        return 0.0
+    return SPLIT_GAP * max(width, unit_of(part, feature))
 
 
 def _member(part: Interval | Levels) -> float:

@@ -11,12 +11,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.columns_block import Factual
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation
 from ceopt.formulations.predictors.ties import beyond, default_margin, margin_near, place_of, row_scale, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.space import point_row
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
 
@@ -165,8 +166,7 @@ class EmbeddedVotes(AbstractCombined):
         self.says = pyo.Var([(i, label) for i, m in voters for label in m.predictor.labels or ()], domain=pyo.Binary)
         for i, member in voters:
             labels = member.predictor.labels or ()
-            form = LinearForm(0.0, tuple((1.0, self.says[i, label]) for label in labels))
-            Rows(self, "one_label").add(i, form, lower=1.0, upper=1.0)
+            Rows(self, "one_label").add(i, sum_form(self.says[i, label] for label in labels), lower=1.0, upper=1.0)
             for j, label in enumerate(labels):
                 for rival, weights, least, scale in _against(member, j, whole=self.predictor.is_trees):
                     says = self.says[i, label]
@@ -215,12 +215,12 @@ class EmbeddedVotes(AbstractCombined):
     def place(self, point: Mapping[str, float]) -> None:
         """Set members' variables and votes to those of a point."""
         super().place(point)
-        row = np.array([[point[name] for name in self.predictor.space.names]])
+        row = point_row(self.predictor.space, point)
         for i, member in enumerate(self._members):
             (voted,) = member.predictor.core.head.positions(member.predictor.score(row)).tolist()
             for j, label in enumerate(member.predictor.labels or ()):
                 if (i, label) in self.says:
-                    self.says[i, label].set_value(1 if j == voted else 0, skip_validation=True)
+                    self.says[i, label].set_value(int(j == voted), skip_validation=True)
 
 
 def _votes_by_leaf(core: AbstractRepresentation) -> bool:
@@ -248,13 +248,14 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
         if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
             yield rival, weights, place_of(predictor, weights, level, beyond(level, ties=wins)).least, 1.0
         else:
-            if is_own and whole:
-                margin = 0.0
-            else:
+            margin = 0.0
+            if not (is_own and whole):
                 margin = _margin(member, weights, level)
+            scale = row_scale(predictor, margin)
             # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
-            has_ties = predictor.has_ties or is_own
-            yield rival, weights, level + (-margin if has_ties and wins else margin), row_scale(predictor, margin)
+            if wins and (predictor.has_ties or is_own):
+                margin = -margin
+            yield rival, weights, level + margin, scale
 
 
 def _margin(member: AbstractEmbedded, weights: Sequence[float], level: float) -> float:
@@ -262,6 +263,6 @@ def _margin(member: AbstractEmbedded, weights: Sequence[float], level: float) ->
     predictor = member.predictor
     if not isinstance(member.x, Factual):
         return default_margin(predictor)
-    coordinates = np.array([[member.x.point[name] for name in predictor.space.names]])
+    coordinates = point_row(predictor.space, member.x.point)
     scores = predictor.score(coordinates).reshape(-1)
     return margin_near(predictor, float(scores @ np.array(weights)) - level, coordinates, member.x.reach)

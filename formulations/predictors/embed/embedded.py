@@ -29,8 +29,9 @@ from ceopt.formulations.linear_form import LinearForm, total
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
-from ceopt.formulations.space.encoding import WIDE, entries
+from ceopt.formulations.space.encoding import WIDE, nonzero_entries
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
@@ -111,8 +112,8 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self.score[core.labels[0]] = self.combine((-1.0,)).expression()
             self.score[core.labels[1]] = self.combine((1.0,)).expression()
             return
-        for k, label in enumerate(core.labels):
-            self.score[label] = self.combine([1.0 if j == k else 0.0 for j in range(core.n_scores)]).expression()
+        for label, unit in zip(core.labels, np.eye(core.n_scores).tolist(), strict=True):
+            self.score[label] = self.combine(unit).expression()
 
 
 # ==== The embedding error: the model in the program beside the model itself, at the current values of the variables ===
@@ -190,8 +191,7 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
     predictor = block.predictor
     core = block.predictor.core
     point = block.x.decoded()
-    coordinates = np.array([[point[name] for name in predictor.space.names]])
-    theirs = predictor.score(coordinates)
+    theirs = predictor.score(point_row(predictor.space, point))
     ours = _scores(block, theirs.shape)
     row = predictor.space.frame([point])
     model = open_model(predictor.model)
@@ -214,10 +214,7 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
 
 def _scores(block: AbstractEmbedded, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the block's scores at the current values, in the shape of the representation's."""
-    count = block.predictor.core.n_scores
-    forms = []
-    for k in range(count):
-        forms.append(block.combine([1.0 if j == k else 0.0 for j in range(count)]))
+    forms = list(map(block.combine, np.eye(block.predictor.core.n_scores).tolist()))
     without = next((v for form in forms for _, v in form.terms if v.value is None), None)
     if without is not None:
         raise InvalidValueError(
@@ -272,11 +269,10 @@ class Inputs:
         self.offset = np.zeros(len(predictor.encoding.columns))
         free = self._hold(predictor.encoding.columns, read)
         self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
-        unseen = predictor.unseen
         self._levels: dict[str, Any] = {}
         for _, column, name in free:
             if column.table is not None and name not in self._levels:
-                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
+                self._levels[name] = _known(x.reach[name], predictor.unseen.get(name, frozenset()))
         starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
         self._starts = np.array(starts[:-1], dtype=np.intp)
         groups = [slice(low, high) for low, high in pairwise(starts)]
@@ -298,7 +294,7 @@ class Inputs:
             if name is None:
                 self.offset[i] = column.constant
             elif self._x.coordinate(name).is_point:
-                self.offset[i] = np.nan_to_num(float(column.evaluate([_only(self._x.reach[name])])[0]))
+                self.offset[i] = np.nan_to_num(float(column.evaluate([self._x.reach[name].only])[0]))
             else:
                 free.append((i, column, name))
         return free
@@ -325,7 +321,7 @@ class Inputs:
                 at = np.array([first[name]])
                 own = np.array([slope])
             else:
-                ranks, own = entries(column.table)
+                ranks, own = nonzero_entries(column.table)
                 at = place[name][ranks]
             is_atom = (at >= 0) & ~np.isnan(own)
             rows += [i] * int(is_atom.sum())
@@ -365,7 +361,7 @@ class Inputs:
 
     def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels."""
-        slopes = {name: weights[:, k] for k, name in enumerate(self._numbers)}
+        slopes = dict(zip(self._numbers, weights.T, strict=False))
         tables = {}
         for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
             tables[name] = np.zeros((len(weights), len(self._x.space[name].levels)))
@@ -381,10 +377,7 @@ class Inputs:
     # ---- values and forms --------------------------------------------------------------------------------------------
     def values(self, point: Mapping[str, float]) -> Floats:
         """Return the atoms of a point given in coordinates."""
-        levels = []
-        for name, ranks in self._levels.items():
-            for k in ranks:
-                levels.append(float(k == point[name]))
+        levels = [float(rank == point[name]) for name, rank in self._atoms]
         numbers = np.array([point[name] for name in self._numbers]) - self._origins()
         return np.concatenate((numbers, levels))
 
@@ -396,7 +389,7 @@ class Inputs:
         for k in used:
             checkpoint("stating what the model reads")
             variables.update((id(v), v) for _, v in self._form(k).terms)
-        place = {key: j for j, key in enumerate(variables)}
+        place = dict(zip(variables, range(len(variables)), strict=True))
         terms = []
         for row, number in enumerate(used):
             for c, v in self._form(number).terms:
@@ -430,7 +423,7 @@ class Inputs:
     def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
         """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
         if width > WIDE:
-            rows, columns, values = (list(part) for part in zip(*terms, strict=True))
+            rows, columns, values = map(list, zip(*terms, strict=True))
             basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
         else:
             basis = np.zeros((weights.shape[1], width))
@@ -479,10 +472,6 @@ class InputsWithin:
         return np.maximum(low, at_factual - gain[len(at_factual) :]), np.minimum(
             high, at_factual + gain[: len(at_factual)]
         )
-
-
-def _only(part: Interval | Levels) -> float:
-    return part.lower if isinstance(part, Interval) else float(part.ranks[0])
 
 
 def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[int, ...]:

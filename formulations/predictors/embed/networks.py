@@ -33,7 +33,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded, Inputs, InputsWithin, box_extremes
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.tolerances import ALMOST_NEVER_SWITCHES, BOUNDS_OUTWARDS, NEVER_SWITCHES
@@ -232,10 +232,9 @@ class AbstractNetwork(AbstractEmbedded):
         z = LinearForm(0.0, ((1.0, neuron.on),))
         a = neuron.received
         low = neuron.lower
-        high = neuron.upper
         Rows(self, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
         Rows(self, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
-        Rows(self, "off").add(neuron.index, y + z.scaled(-high), upper=0.0)
+        Rows(self, "off").add(neuron.index, y + z.scaled(-neuron.upper), upper=0.0)
 
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
@@ -313,13 +312,13 @@ class AbstractNetwork(AbstractEmbedded):
         """Give the ``named`` neurons of a layer a variable; return the layer's outputs over the atoms."""
         bounds = self._bounds.hidden[i]
         kept = np.flatnonzero(named)
-        lower, upper = (side.tolist() for side in bounds.outputs())
+        lower, upper = np.array(bounds.outputs()).tolist()
         outputs: list[Any] = []
         neurons: list[Neuron | None] = []
         for j, received in zip(kept.tolist(), self.forms(rows[kept], offset[kept]), strict=True):
             y = self.post[i, j]
             y.setlb(lower[j])
-            y.setub(upper[j] if math.isfinite(upper[j]) else None)
+            y.setub(finite_or_none(upper[j]))
             outputs.append(y)
             if bounds.active[j]:
                 form = LinearForm(0.0, ((1.0, y),)) + received.scaled(-1.0)
@@ -475,7 +474,7 @@ class AbstractSplitNetwork(AbstractNetwork):
         if self.component("part") is None:
             self.part = pyo.Var(pyo.Any, dense=False)
         weights = np.stack([group.weights for group in groups])
-        lows, highs = (side.tolist() for side in self.spans(weights))
+        lows, highs = np.array(self.spans(weights)).tolist()
         z = LinearForm(0.0, ((1.0, neuron.on),))
         parts: list[LinearForm] = []
         forms = self.forms(weights, np.zeros(len(groups)))
@@ -547,8 +546,12 @@ class ExtendedNetwork(AbstractSplitNetwork):
         for piece in self.pieces_of(neuron):
             for k in piece.tolist():
                 row = np.zeros(len(neuron.weights))
-                row[k] = 1.0 if len(piece) > 1 else neuron.weights[k]
-                groups.append(Group(row, float(neuron.weights[k]) if len(piece) > 1 else 1.0))
+                row[k] = neuron.weights[k]
+                factor = 1.0
+                if len(piece) > 1:
+                    row[k] = 1.0
+                    factor = float(neuron.weights[k])
+                groups.append(Group(row, factor))
         return groups
 
     def switch(self, neuron: Neuron) -> None:
@@ -557,8 +560,8 @@ class ExtendedNetwork(AbstractSplitNetwork):
         n = 0
         for piece in self.pieces_of(neuron):
             if len(piece) > 1:
-                copies = tuple((1.0, self.part[(*neuron.index, n + k)]) for k in range(len(piece)))
-                form = LinearForm(0.0, (*copies, (-1.0, neuron.on)))
+                copies = sum_form(self.part[(*neuron.index, n + k)] for k in range(len(piece)))
+                form = copies + LinearForm(0.0, ((-1.0, neuron.on),))
                 Rows(self, "one_level").add((*neuron.index, n), form, lower=0.0, upper=0.0)
             n += len(piece)
 

@@ -141,16 +141,15 @@ def _thresholds(column: Column, theta: Floats, core: TreeEnsemble) -> list[Numbe
         ranks = np.arange(len(column.table))
         left = column.goes_left(ranks[:, None], theta, core.input_dtype)
         return [LevelSplit(column.feature, frozenset(ranks[left[:, k]].tolist())) for k in range(len(theta))]
-    last = column.largest_left(theta, core.input_dtype)
-    return [_number(column.feature, a, core.right_gap) for a in last.tolist()]
+    lasts = column.largest_left(theta, core.input_dtype).tolist()
+    return [_number(column.feature, last, core.right_gap) for last in lasts]
 
 
 def _set(column: Column, members: frozenset[float], core: TreeEnsemble) -> _Meaning:
     """Return what "column is one of the members" means."""
     values = np.array(sorted(members))
     if column.feature is None or column.table is not None:
-        count = 1 if column.table is None else len(column.table)
-        left = np.isin(column.seen(np.arange(count), core.input_dtype), values)
+        left = np.isin(column.seen(np.arange(len(column.table or (0.0,))), core.input_dtype), values)
         if column.feature is None:
             return bool(left[0])
         return LevelSplit(column.feature, frozenset(np.flatnonzero(left).tolist()))
@@ -167,7 +166,9 @@ def _number(name: str, last: float, gap: float | None) -> NumberSplit | bool:
     """Return the split whose left side ends at ``last``; a bool where all numbers are on one side."""
     if math.isinf(last):
         return last > 0
-    return NumberSplit(name, last, float(np.nextafter(last, math.inf)) if gap is None else last + gap)
+    if gap is None:
+        return NumberSplit(name, last, math.nextafter(last, math.inf))
+    return NumberSplit(name, last, last + gap)
 
 
 def _routed(tree: Tree, table: _Table) -> RoutedTree:
@@ -177,10 +178,9 @@ def _routed(tree: Tree, table: _Table) -> RoutedTree:
     tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), strict=True)
     chains: list[tuple[int, tuple[NumberSplit | bool, ...]]] = []
     for node, (feature, threshold, place) in enumerate(tests):
+        meaning = None
         if feature >= 0:
             meaning = table[feature, tree.sets[place] if place >= 0 else threshold]
-        else:
-            meaning = None
         if isinstance(meaning, bool):
             # Decided for everybody: both children are the one that is reached.
             left[node] = right[node] = left[node] if meaning else right[node]
@@ -302,9 +302,8 @@ def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None
     nearest point costs more than its budget are dropped as well.
     """
     cutter = _Cutter(routed, reach)
-    if cutoff is None:
-        budget = None
-    else:
+    budget = None
+    if cutoff is not None:
         budget = _Budget(cutoff, cutter)
     pruned = []
     for position, tree in enumerate(routed):
@@ -385,7 +384,7 @@ class _Budget:
         x0 = self.cutoff.factual[name]
         if low <= x0 <= high:
             return 0.0
-        return self._end_prices(name)[low if x0 < low else high]
+        return self._end_prices(name)[min(max(x0, low), high)]
 
     def is_exceeded(self, costs: Iterable[float]) -> bool:
         """Tell whether a box whose columns cost so much costs more than the budget."""
@@ -451,7 +450,7 @@ class _Walk:
         name = cut.name
         above = self.box.get(name)
         cost_above = self.costs.get(name, 0.0)
-        parts = _divide(cut, self.cutter.whole[name] if above is None else above)
+        parts = _divide(cut, self.box.get(name, self.cutter.whole[name]))
         sides: list[list[Leaf]] = []
         for child, part in zip((tree.left[node], tree.right[node]), parts, strict=True):
             if part is None:
@@ -472,7 +471,7 @@ class _Walk:
             self.box[name] = above
             self.costs[name] = cost_above
         if len(sides) < 2:
-            return sides[0] if sides else []
+            return next(iter(sides), [])
         left, right = sides
         if len(left) == len(right) == 1 and left[0].value == right[0].value:
             return [self._leaf(node, left[0].value)]

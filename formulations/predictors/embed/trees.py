@@ -1,21 +1,21 @@
-"""Trees in a program: three formulations on one base, a variable per leaf that the person can reach.
+"""Three formulations of tree ensembles as MILPs. Their common base has a variable per leaf that the person can reach.
 
-:class:`OrderedTrees`, whose split binaries all trees share, is the default: no number needs a continuous variable.
-:class:`MisicTrees` and :class:`LeafTrees` are there to compare and to read. The rows that keep the binaries of a column
-in order belong to the column (``formulations/columns/numeric.py``).
+The default, :class:`OrderedTrees`, has one binary per distinct split, shared by all trees, and no continuous variable
+for the value of a column. :class:`MisicTrees` and :class:`LeafTrees` are there to compare and to read. The rows that
+keep the binaries of a column in order belong to the column (``formulations/columns/numeric.py``).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.reachable_leaves import (
     Box,
@@ -29,6 +29,7 @@ from ceopt.formulations.predictors.embed.reachable_leaves import (
     route,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.manifest import Manifest
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.solvers.checks import Floats
 
 # ==== Base of the three tree formulations: leaf variables, one leaf per tree, and scores linear in the leaves =========
 
-#: What the time limit ends here.
+#: Name of this stage in the message of an exceeded time limit.
 _STAGE = "building the trees"
 
 
@@ -52,13 +54,13 @@ class AbstractForest(AbstractEmbedded):
 
     .. math:: \sum_\ell z_{t\ell} = 1 \,\forall t,\ s_k = \bigl(b_k + \sum_{t,\ell} v_{t\ell k} z_{t\ell}\bigr) / D.
 
-    with z = 1 iff tree t ends in the leaf, v the leaf's value, b the base score and D the divisor. The rows that tie
-    leaves to the columns are those that ``link`` of a formulation writes.
+    with z = 1 iff tree t ends in the leaf, v the leaf's value, b the base score and D the divisor. ``link`` of each
+    formulation adds the rows that connect leaves and columns.
     """
 
     #: The program and its source, as ``model_summary`` shows them.
     manifest: Manifest
-    #: Domain of the leaf variables: continuous where the cuts imply integrality.
+    #: Domain of the leaf variables; continuous if integral cuts make the leaves integral.
     leaf_domain: Any = pyo.NonNegativeReals
 
     def __init__(
@@ -77,7 +79,7 @@ class AbstractForest(AbstractEmbedded):
             cuts.update(cut for cut in tree.cuts if isinstance(cut, NumberCut))
         if all_cells:
             cuts.update(cuts_in_reach(routed, x.reach))
-        #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
+        #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]
         self.leaf = pyo.Var(
@@ -86,15 +88,15 @@ class AbstractForest(AbstractEmbedded):
             bounds=(0, 1),
         )
         rows = Rows(self, "one_leaf")
-        self._variables: list[list[tuple[Leaf, Any]]] = []
-        leaf_of = dict(self.leaf.items())
+        self._trees_with_leaves: list[tuple[PrunedTree, list[tuple[Leaf, Any]]]] = []
+        variable_of = dict(self.leaf.items())
         checkpoint(_STAGE)
         for tree in self.trees:
-            pairs = [(leaf, leaf_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
-            self._variables.append(pairs)
-            if len(pairs) != 1:
-                form = LinearForm(0.0, tuple((1.0, variable) for _, variable in pairs))
-                rows.add(tree.position, form, lower=1.0, upper=1.0)
+            pairs = [(leaf, variable_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
+            self._trees_with_leaves.append((tree, pairs))
+            if len(pairs) != 1:  # without a leaf in reach the row 0 = 1 makes the program infeasible
+                rows.add(tree.position, sum_form(variable for _, variable in pairs), lower=1.0, upper=1.0)
+        self._leaves_in_reach = [pairs for _, pairs in self._trees_with_leaves if pairs]
         self.link()
         self.publish_scores()
 
@@ -107,15 +109,18 @@ class AbstractForest(AbstractEmbedded):
 
     @abstractmethod
     def link(self) -> None:
-        """Tie the leaves to the coordinates."""
+        """Add the rows that connect the leaves and the columns."""
 
     def share_cuts(self) -> None:
-        """Put the cuts of all trees on the person's numeric columns."""
+        """Add the cuts of all trees as binaries to the person's numeric columns."""
         for name, cuts in groupby(self.number_cuts, key=lambda cut: cut.name):
             self.x.numeric(name).add_cuts(cut.key for cut in cuts)
 
-    def goes_right(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
-        """Return a form, 1 where the row goes right of a cut, and the cut's index: column, and end or levels left."""
+    def right_of(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
+        """Return the indicator that the person's column lies right of a cut, and the cut's index.
+
+        The index holds the column and, of the left side, the greatest value or the levels.
+        """
         if isinstance(cut, LevelCut):
             coordinate = self.x.coordinate(cut.name)
             levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
@@ -123,37 +128,55 @@ class AbstractForest(AbstractEmbedded):
         cells = self.x.numeric(cut.name).cells
         return cells.right_of(cut.key), (cut.name, cells.text(cut.key))
 
+    def _bind_if(
+        self, rows: str, index: Any, column: Numeric, switch: LinearForm, *, distance: float, end: float
+    ) -> None:
+        """Add the row ``value + distance * switch <= end`` (``not_above``) or ``>= end``; none for distances near 0."""
+        value = column.from_origin()
+        scale = 1.0 / column.unit
+        if distance * scale < TINY:
+            return
+        form = (value + switch.scaled(distance)).scaled(scale)
+        side = (end - column.origin) * scale
+        if rows == "not_above":
+            Rows(self, rows).add(index, form, upper=side)
+        else:
+            Rows(self, rows).add(index, form, lower=side)
+
     def place(self, point: Mapping[str, float]) -> None:
-        """Set the leaves to those that the point reaches."""
+        """Set the leaf variables to the values that they have at a point."""
         checkpoint(_STAGE)
-        for pairs in self._variables:
+        for pairs in self._leaves_in_reach:
             for leaf, variable in pairs:
                 if variable is not None:
-                    variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
+                    variable.set_value(int(_contains(leaf.box, point)), skip_validation=True)
 
     def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
-        """Return the number of trees that end in a leaf whose values (leaves, K) are admitted."""
+        """Return, as a linear form, the number of trees that end in an admitted leaf.
+
+        ``admits`` maps leaf values (leaves, K) to booleans.
+        """
         constant = 0.0
         terms: list[tuple[float, Any]] = []
-        for pairs in filter(None, self._variables):
-            admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
-            if all(admitted):
+        for pairs in self._leaves_in_reach:
+            is_admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
+            if all(is_admitted):
                 constant += 1.0
             else:
-                terms.extend((1.0, z) for ends, (_, z) in zip(admitted, pairs, strict=True) if ends)
+                terms.extend((1.0, variable) for _, variable in compress(pairs, is_admitted))
         return LinearForm(constant, tuple(terms))
 
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
-        """Return the number of trees that end in a leaf with other values than at a point.
+        """Return, as a linear form, the number of trees whose leaf value differs from that at a point.
 
-        Where it is 0 the scores are the same, float for float, and so is whatever the library makes of them.
+        If it is 0, the scores are bitwise equal, and hence also the library's prediction.
         """
         predictor = self.predictor
-        row = predictor.encoding.matrix([[point[name] for name in predictor.space.names]])
+        row = predictor.encoding.matrix(point_row(predictor.space, point))
         nodes = self.core.apply(row)[0].tolist()
         constant = float(len(nodes))
         terms = list[tuple[float, Any]]()
-        for pairs, tree, node in zip(self._variables, self.core.trees, nodes, strict=True):
+        for (_, pairs), tree, node in zip(self._trees_with_leaves, self.core.trees, nodes, strict=True):
             value = tuple(tree.value[node].tolist())
             same = [variable for leaf, variable in pairs if leaf.value == value]
             if None in same:  # the only leaf in reach
@@ -167,11 +190,9 @@ class AbstractForest(AbstractEmbedded):
         checkpoint(_STAGE)
         constant = _weighted(weights, self.core.base.tolist())
         terms: list[tuple[float, Any]] = []
-        for pairs in self._variables:
-            if not pairs:
-                continue
+        for pairs in self._leaves_in_reach:
             values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
-            # Measured from the tree's least leaf: fewer nonzeros, and equal trees cost nothing.
+            # Subtract each tree's least leaf value: fewer nonzeros, and a tree with equal values adds no term.
             floor = min(values)
             constant += floor
             terms.extend((value - floor, z) for value, (_, z) in zip(values, pairs, strict=True) if value != floor)
@@ -180,11 +201,10 @@ class AbstractForest(AbstractEmbedded):
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return bounds of the combination: the sum of each tree's extreme leaves."""
         low = high = _weighted(weights, self.core.base.tolist())
-        for pairs in self._variables:
+        for pairs in self._leaves_in_reach:
             values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
-            if values:
-                low = low + min(values)
-                high = high + max(values)
+            low = low + min(values)
+            high = high + max(values)
         return low / self.core.divisor, high / self.core.divisor
 
 
@@ -192,9 +212,9 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True))
 
 
-def _sum(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
-    """Return the number of leaves at some positions in which a tree ends: 1 or 0."""
-    return LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in positions))
+def _ends_in(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
+    """Return the indicator that a tree ends in one of the leaves at these positions."""
+    return sum_form(pairs[k][1] for k in positions)
 
 
 def _contains(box: Box, point: Mapping[str, float]) -> bool:
@@ -210,21 +230,14 @@ def _contains(box: Box, point: Mapping[str, float]) -> bool:
 
 # ==== Tree ensembles by one binary per leaf and big-M rows on its box, as OptiCL writes them ==========================
 
-_LEAF_MANIFEST = Manifest(
-    title="trees by leaf binaries and big-M",
-    formula="x <= u_l + (u - u_l)(1 - leaf[t,l]), x >= l_l - (l_l - l)(1 - leaf[t,l])",
-    reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
-    features={"admits": 2, "not_above": 2, "not_below": 2, "side": 0, "ordered": 0, "left": 1, "right": 1},
-)
-
 
 @final
 class LeafTrees(AbstractForest):
     r"""A binary per leaf that switches on the rows of its box.
 
     .. math::
-        x_f \le u_{\ell f} + (u_f - u_{\ell f})(1 - z_{t\ell}), \qquad
-        x_f \ge l_{\ell f} - (l_{\ell f} - l_f)(1 - z_{t\ell}), \qquad
+        x_f \le b_{\ell f} + (\overline{x}_f - b_{\ell f})(1 - z_{t\ell}), \qquad
+        x_f \ge a_{\ell f} - (a_{\ell f} - \underline{x}_f)(1 - z_{t\ell}), \qquad
         z_{t\ell} \le \sum_{c \in C_{\ell f}} u_c \\
         \sum_{\ell \text{ left of } k} z_{t\ell} \le 1 - w_{fk}, \quad
         \sum_{\ell \text{ right of } k} z_{t\ell} \le w_{fk}, \quad w_{fk} \ge w_{f,k+1}
@@ -233,15 +246,20 @@ class LeafTrees(AbstractForest):
     symbol   component            meaning
     ======== ==================== ============================================================
     z        ``leaf[t, node]``    binary, 1 iff tree t ends in that leaf
-    l, u     leaf's box           least and greatest value that the leaf admits
-    C        leaf's box           levels that the leaf admits
+    u        ``x.level``          1 iff the column takes the level
     w        ``side[name, k]``    1 iff the column lies right of its k-th cut; continuous
+    a, b     leaf's box           least and greatest value that the leaf admits
+    C        leaf's box           levels that the leaf admits
     ======== ==================== ============================================================
 
-    Adds one binary per leaf, at most two rows per leaf and column on its path, and a coordinate per split column; for
-    columns that several trees split, also a variable per cut and two rows per cut and tree. Those (the last line) are
-    ours: the published rows hold to a solver's tolerance, in which two trees may take different sides of a threshold.
-    With them, MILP and exact in its integer decisions. Each big-M is the distance to the column's own bound.
+    The reach of a column is from :math:`\underline{x}_f` to :math:`\overline{x}_f`, and each big-M is a distance to one
+    of the two.
+
+    Adds one binary per leaf, at most two rows per leaf and column on its path, and a coordinate per split column. For a
+    column that several trees split, it also adds a variable per cut and two rows per cut and tree (the last line).
+    These are not in the published formulation, in which a value within the solver's tolerance of a threshold may count
+    as left in one tree and as right in another. With them the binaries are consistent across trees. A MILP whose
+    binaries determine the leaves exactly.
 
     Raises
     ------
@@ -254,36 +272,41 @@ class LeafTrees(AbstractForest):
     """
 
     leaf_domain = pyo.Binary
-
-    manifest = _LEAF_MANIFEST
+    manifest = Manifest(
+        title="trees by leaf binaries and big-M",
+        formula="x <= b + (upper - b)(1 - leaf[t,l]), x >= a - (a - lower)(1 - leaf[t,l]), [a, b] the leaf's box",
+        reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
+        features={"admits": 2, "not_above": 2, "not_below": 2, "side": 0, "ordered": 0, "left": 1, "right": 1},
+    )
 
     def link(self) -> None:
-        """Write the rows of each leaf's box, and those that keep all trees on one side of each cut."""
-        for tree, pairs in zip(self.trees, self._variables, strict=True):
+        """Add the rows of each leaf's box, and those that keep all trees on one side of each cut."""
+        for tree, pairs in self._trees_with_leaves:
             for leaf, variable in pairs:
                 if variable is not None:
                     self._bound(tree.position, leaf, variable)
         self.side = pyo.Var(pyo.Any, dense=False, bounds=(0, 1))
         for name, cuts in groupby(self.number_cuts, key=lambda cut: cut.name):
-            if sum(any(cut.name == name for cut in tree.cuts) for tree in self.trees) > 1:
+            splitting = [tree for tree in self.trees if name in {cut.name for cut in tree.cuts}]
+            if len(splitting) > 1:
                 self._keep_sides(list(cuts))
 
     def _keep_sides(self, cuts: list[NumberCut]) -> None:
         before: LinearForm | None = None
         for k, cut in enumerate(cuts):
-            side = LinearForm(0.0, ((1.0, self.side[cut.name, k]),))
+            side = sum_form([self.side[cut.name, k]])
             if before is not None:
                 Rows(self, "ordered").add((cut.name, k), before + side.scaled(-1.0), lower=0.0)
             before = side
-            for tree, pairs in zip(self.trees, self._variables, strict=True):
+            for tree, pairs in self._trees_with_leaves:
                 if len(pairs) < 2:
                     continue
                 lefts, rights = tree.sides(cut)
                 index = (tree.position, cut.name, k)
                 if lefts:
-                    Rows(self, "left").add(index, _sum(pairs, lefts) + side, upper=1.0)
+                    Rows(self, "left").add(index, _ends_in(pairs, lefts) + side, upper=1.0)
                 if rights:
-                    Rows(self, "right").add(index, _sum(pairs, rights) + side.scaled(-1.0), upper=0.0)
+                    Rows(self, "right").add(index, _ends_in(pairs, rights) + side.scaled(-1.0), upper=0.0)
 
     def _bound(self, position: int, leaf: Leaf, variable: Any) -> None:
         on = LinearForm(0.0, ((1.0, variable),))
@@ -293,39 +316,29 @@ class LeafTrees(AbstractForest):
                 indicator = self.x.coordinate(name).indicator(admitted)
                 Rows(self, "admits").add(index, on + indicator.scaled(-1.0), upper=0.0)
                 continue
-            low, high = admitted
-            coordinate = self.x.numeric(name)
-            coordinate.require_bounds("The leaf form")
-            least = coordinate.interval.lower
-            greatest = coordinate.interval.upper
-            value = coordinate.from_origin()
-            origin = coordinate.origin
-            unit = 1.0 / coordinate.unit
-            if (greatest - high) * unit >= TINY:
-                form = (value + on.scaled(greatest - high)).scaled(unit)
-                Rows(self, "not_above").add(index, form, upper=(greatest - origin) * unit)
-            if (low - least) * unit >= TINY:
-                form = (value + on.scaled(least - low)).scaled(unit)
-                Rows(self, "not_below").add(index, form, lower=(least - origin) * unit)
-            coordinate.claim(variable, 1, low, high)
+            leaf_low, leaf_high = admitted
+            column = self.x.numeric(name)
+            column.require_bounds("The leaf form")
+            lower = column.interval.lower
+            upper = column.interval.upper
+            self._bind_if("not_above", index, column, on, distance=upper - leaf_high, end=upper)
+            self._bind_if("not_below", index, column, on.scaled(-1.0), distance=leaf_low - lower, end=lower)
+            column.claim(variable, 1, leaf_low, leaf_high)
 
     def make_cells(self) -> None:
-        """Put the cuts on the columns: of two cells, all trees may end in the same leaves."""
+        """Add the cuts to the columns, because the leaves alone may not distinguish two cells."""
         self.share_cuts()
 
     def differs(self) -> LinearForm:
-        """Return the number of trees that end in another leaf."""
-        return total(LinearForm(1.0, ((-1.0, z),)) for z in self.leaf.values() if round(z.value or 0) == 1)
+        """Return, as a linear form, the number of trees that end in another leaf than now (see :meth:`place`)."""
+        forms = []
+        for variable in self.leaf.values():
+            if round(variable.value or 0) == 1:
+                forms.append(sum_form([variable]).complement())
+        return total(forms)
 
 
 # ==== Tree ensembles by Misic's split formulation with a coordinate per column: selectable, for research ==============
-
-_MISIC_MANIFEST = Manifest(
-    title="trees by split binaries with coordinates",
-    formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (u - l)(1 - q), x >= r - (r - l_0) q",
-    reference="Misic 2020, (M)",
-    features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
-)
 
 
 @final
@@ -336,18 +349,23 @@ class MisicTrees(AbstractForest):
         q_{fk} \le q_{f,k+1}, \qquad
         \sum_{\ell \text{ left of } s} z_{t\ell} \le q_{f(s)k(s)}, \quad
         \sum_{\ell \text{ right of } s} z_{t\ell} \le 1 - q_{f(s)k(s)} \\
-        x_f \le l_{fk} + (u_f - l_{fk})(1 - q_{fk}), \qquad x_f \ge r_{fk} - (r_{fk} - \underline{x}_f)\, q_{fk}
+        x_f \le l_{fk} + (\overline{x}_f - l_{fk})(1 - q_{fk}), \qquad
+        x_f \ge r_{fk} - (r_{fk} - \underline{x}_f)\, q_{fk}
 
     ======== ==================== ============================================================
     symbol   component            meaning
     ======== ==================== ============================================================
     q        ``q[name, cut]``     binary, 1 iff the column lies left of the cut
     z        ``leaf[t, node]``    1 iff tree t ends in that leaf; continuous
-    l, r     neighbouring values left and right of the cut, in place of the paper's epsilon
+    l, r     cut                  greatest value to its left, least value to its right
     ======== ==================== ============================================================
 
-    Adds per cut one binary and three rows, per split node two rows, and a coordinate per split column. MILP, exact in
-    its integer decisions: a coordinate between l and r satisfies a solver's tolerance on either side.
+    The reach of a column is from :math:`\underline{x}_f` to :math:`\overline{x}_f`. The values l and r replace the
+    paper's epsilon.
+
+    Adds per cut one binary and three rows, per split node two rows, and a coordinate per split column. A MILP whose
+    binaries determine the leaves exactly. The coordinate may lie between l and r, within the solver's tolerance of
+    either side.
 
     Raises
     ------
@@ -359,83 +377,79 @@ class MisicTrees(AbstractForest):
     Misic, Optimization of tree ensembles, Operations Research 2020.
     """
 
-    manifest = _MISIC_MANIFEST
+    manifest = Manifest(
+        title="trees by split binaries with coordinates",
+        formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (upper - l)(1 - q), x >= r - (r - lower)q",
+        reference="Misic 2020, (M)",
+        features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
+    )
 
     def link(self) -> None:
-        """Write the splits, their order, and the rows that tie them to coordinates."""
+        """Add the splits, their order, and the rows that connect them with leaves and coordinates."""
         self._splits: list[tuple[str, Any, float]] = []
         self.q = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
-        below: dict[Cut, LinearForm] = {}
-        names: dict[Cut, tuple[Any, ...]] = {}
+        left_of: dict[Cut, LinearForm] = {}
+        index_of: dict[Cut, tuple[Any, ...]] = {}
         previous: NumberCut | None = None
         for cut in self.number_cuts:
-            twin = previous is not None and previous.name == cut.name and previous.key[0] == cut.key[0]
-            names[cut] = (cut.name, f"{cut.key[0]!r} {cut.key[1]!r}" if twin else repr(cut.key[0]))
-            below[cut] = LinearForm(0.0, ((1.0, self.q[names[cut]]),))
+            text = repr(cut.key[0])
+            if previous is not None and previous.name == cut.name and previous.key[0] == cut.key[0]:
+                text = f"{cut.key[0]!r} {cut.key[1]!r}"
+            index_of[cut] = (cut.name, text)
+            left_of[cut] = sum_form([self.q[index_of[cut]]])
             if previous is not None and previous.name == cut.name:
-                form = below[cut] + below[previous].scaled(-1.0)
-                Rows(self, "increasing").add(names[cut], form, lower=0.0)
-            self._tie(cut, names[cut], below[cut])
+                form = left_of[cut] + left_of[previous].scaled(-1.0)
+                Rows(self, "increasing").add(index_of[cut], form, lower=0.0)
+            self._tie(cut, index_of[cut], left_of[cut])
             previous = cut
         left = Rows(self, "left")
         right = Rows(self, "right")
-        for tree, pairs in zip(self.trees, self._variables, strict=True):
-            for k, (split, lefts, rights) in enumerate(tree.nodes):
-                if split not in below:
-                    side, names[split] = self.goes_right(split)
-                    below[split] = side.complement()
-                index = (tree.position, k, *names[split])
-                left.add(index, _sum(pairs, lefts) + below[split].scaled(-1.0), upper=0.0)
-                right.add(index, _sum(pairs, rights) + below[split], upper=1.0)
+        for tree, pairs in self._trees_with_leaves:
+            for node, (split, lefts, rights) in enumerate(tree.nodes):
+                if split not in left_of:  # a cut on levels; those on numbers were added above
+                    side, index_of[split] = self.right_of(split)
+                    left_of[split] = side.complement()
+                index = (tree.position, node, *index_of[split])
+                left.add(index, _ends_in(pairs, lefts) + left_of[split].scaled(-1.0), upper=0.0)
+                right.add(index, _ends_in(pairs, rights) + left_of[split], upper=1.0)
 
-    def _tie(self, cut: NumberCut, index: tuple[Any, ...], below: LinearForm) -> None:
-        coordinate = self.x.numeric(cut.name)
+    def _tie(self, cut: NumberCut, index: tuple[Any, ...], left_of: LinearForm) -> None:
+        """Add the rows that put the coordinate on the side of the cut that its binary says."""
+        column = self.x.numeric(cut.name)
         last, first = cut.key
-        coordinate.require_bounds("Misic's form")
-        value = coordinate.from_origin()
-        origin = coordinate.origin
-        low = coordinate.interval.lower
-        high = coordinate.interval.upper
-        unit = 1.0 / coordinate.unit
-        if (high - last) * unit >= TINY:
-            form = (value + below.scaled(high - last)).scaled(unit)
-            Rows(self, "not_above").add(index, form, upper=(high - origin) * unit)
-        if (first - low) * unit >= TINY:
-            form = (value + below.scaled(first - low)).scaled(unit)
-            Rows(self, "not_below").add(index, form, lower=(first - origin) * unit)
-        ((_, variable),) = below.terms
+        column.require_bounds("Misic's form")
+        lower = column.interval.lower
+        upper = column.interval.upper
+        self._bind_if("not_above", index, column, left_of, distance=upper - last, end=upper)
+        self._bind_if("not_below", index, column, left_of, distance=first - lower, end=first)
+        ((_, variable),) = left_of.terms
         self._splits.append((cut.name, variable, last))
-        coordinate.claim(variable, 1, low, last)
-        coordinate.claim(variable, 0, first, high)
+        column.claim(variable, 1, lower, last)
+        column.claim(variable, 0, first, upper)
 
     def place(self, point: Mapping[str, float]) -> None:
-        """Set leaves and splits to those of the point."""
+        """Set leaf variables and splits to the values that they have at a point."""
         super().place(point)
         for name, variable, last in self._splits:
-            variable.set_value(1 if point[name] <= last else 0, skip_validation=True)
+            variable.set_value(int(point[name] <= last), skip_validation=True)
 
     def differs(self) -> LinearForm:
-        """Return the number of cuts that the column lies on the other side of."""
+        """Return, as a linear form, the number of cuts of which a column is on another side than now."""
         flips = []
         for variable in self.q.values():
-            flip = LinearForm(0.0, ((1.0, variable),))
-            flips.append(flip.complement() if round(variable.value or 0) else flip)
+            flip = sum_form([variable])
+            if round(variable.value or 0):
+                flip = flip.complement()
+            flips.append(flip)
         return total(flips)
 
 
 # ==== Tree ensembles by ordered split binaries that all trees share, the default ======================================
 
-_ORDERED_MANIFEST = Manifest(
-    title="trees by ordered split binaries",
-    formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
-    reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
-    features={"left": 1, "right": 1},
-)
-
 
 @final
 class OrderedTrees(AbstractForest):
-    r"""Leaves tied to the cuts that the person's columns share.
+    r"""Rows between the leaves and the cuts that all trees share on the person's columns.
 
     .. math::
         \sum_{\ell:\, b_{\ell f} \le l_k} z_{t\ell} \le 1 - y_{fk}, \qquad
@@ -446,7 +460,7 @@ class OrderedTrees(AbstractForest):
     ======== ==================== ============================================================
     symbol   component            meaning
     ======== ==================== ============================================================
-    z        ``leaf[t, node]``    1 iff tree t ends in that leaf; continuous, integral with y
+    z        ``leaf[t, node]``    1 iff tree t ends in that leaf; integral whenever y and u are
     y        ``x.cut``            1 iff the column lies right of the cut
     u        ``x.level``          1 iff the column takes the level
     l, r     cut                  greatest value to its left, least value to its right
@@ -455,31 +469,36 @@ class OrderedTrees(AbstractForest):
     S        cut                  levels to its left
     ======== ==================== ============================================================
 
-    Adds one variable per leaf in reach of a tree that still splits, and per tree one row plus at most two per distinct
-    split in it. MILP through the cuts and levels. Exact: the cuts lie between neighbouring values, so no epsilon is
-    added.
+    For each tree with more than one leaf in reach, adds one variable per such leaf, one row, and at most two rows per
+    distinct split left in it. MILP through the cuts and levels. Exact: the cuts lie between neighbouring values, so no
+    epsilon is added.
 
     References
     ----------
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
-    manifest = _ORDERED_MANIFEST
+    manifest = Manifest(
+        title="trees by ordered split binaries",
+        formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
+        reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
+        features={"left": 1, "right": 1},
+    )
 
     def link(self) -> None:
-        """Write at most two rows for each distinct split that a tree still has."""
+        """Add at most two rows per pruned tree and distinct split."""
         self.share_cuts()
         left = Rows(self, "left")
         right = Rows(self, "right")
         sides: dict[Cut, tuple[LinearForm, tuple[Any, ...]]] = {}
-        for tree, pairs in zip(self.trees, self._variables, strict=True):
+        for tree, pairs in self._trees_with_leaves:
             for cut in tree.cuts:
                 if cut not in sides:
-                    sides[cut] = self.goes_right(cut)
-                goes_right, name = sides[cut]
+                    sides[cut] = self.right_of(cut)
+                is_right, name = sides[cut]
                 index = (tree.position, *name)
                 lefts, rights = tree.sides(cut)
                 if lefts:
-                    left.add(index, _sum(pairs, lefts) + goes_right, upper=1.0)
+                    left.add(index, _ends_in(pairs, lefts) + is_right, upper=1.0)
                 if rights:
-                    right.add(index, _sum(pairs, rights) + goes_right.scaled(-1.0), upper=0.0)
+                    right.add(index, _ends_in(pairs, rights) + is_right.scaled(-1.0), upper=0.0)

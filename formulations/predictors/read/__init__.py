@@ -161,19 +161,16 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
         composite = library.read_composite(estimator, Behind(tuple(steps), space))
         if composite is not None:
             return Predictor(composite[0], composite[1], model, space)
+    own = []
     if hasattr(library, "own_steps"):
         own = library.own_steps(estimator)
-    else:
-        own = []
     encoding = encode([*steps, *own], estimator, space)
     return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, space)
 
 
 def _root(model: Any) -> str:
     """Return the name of the library that a model comes from; what a reader opened is of the reader's library."""
-    module = type(model).__module__
-    own = module.removeprefix(f"{__name__}.")
-    return own.partition(".")[0]
+    return type(model).__module__.removeprefix(f"{__name__}.").partition(".")[0]
 
 
 @functools.cache

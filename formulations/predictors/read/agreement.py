@@ -40,7 +40,7 @@ from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.deadline import OutOfTimeError
@@ -78,7 +78,7 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
     rows = trials(predictor, _some(space, data))
     if not len(rows):
         return
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in rows.tolist()])
+    frame = frame_of(space, rows)
     with _failing(opened):
         answers = _asked(opened, reader, predictor, frame)
     ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
@@ -112,7 +112,7 @@ def require_prediction(opened: Any, space: FeatureSpace) -> None:
     UnsupportedModelError
         Its prediction fails; the message says how.
     """
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in probe(space, {}).tolist()])
+    frame = frame_of(space, probe(space, {}))
     with warnings.catch_warnings(), _failing(opened):
         warnings.simplefilter("ignore")
         opened.predict(given(opened, space, frame))
@@ -165,7 +165,7 @@ class _Reading:
     def __init__(self, predictor: Predictor, rows: Floats, width: str | None) -> None:
         self.core = predictor.core
         self.scores = predictor.score(rows)
-        self.width = _width(self.core) if width is None else width
+        self.width = width or _width(self.core)
         size = _size(self.core, np.asarray(predictor.encoding.matrix(rows), dtype=np.float64))
         self.error = READ_ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
@@ -179,7 +179,8 @@ class _Reading:
             off = ~(np.abs(decided - answers.labels) <= self.error)
             return self._first(off, answers.labels, decided)
         off = np.asarray(decided != answers.labels, dtype=bool).reshape(n)
-        off = off if self.counts else off & self._sure()
+        if not self.counts:
+            off = off & self._sure()
         difference = self._first(off, answers.labels, decided)
         if difference is not None:
             return difference

@@ -11,13 +11,13 @@ from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import behind, dense, given
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
+from ceopt.formulations.space.space import FeatureSpace, point_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.encoding import Column
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
 
 
@@ -32,9 +32,8 @@ def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:
         return np.full(len(predictor.encoding.columns), np.nan)
     steps, estimator = _steps(predictor.model)
     if not _reads_numbers(estimator, len(predictor.encoding.columns)):
-        return _row(predictor.encoding.matrix([[point[name] for name in space.names]]))
-    row = {name: point[name] for name in space.names}
-    data = given(open_model(predictor.model), space, space.frame([row]))
+        return _row(predictor.encoding.matrix(point_row(space, point)))
+    data = given(open_model(predictor.model), space, space.frame([point]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn"
         return _row(behind(steps, data))

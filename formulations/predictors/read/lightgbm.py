@@ -138,10 +138,9 @@ def parse(text: str) -> LightgbmText:
 def deciding(text: str) -> str:
     """Return the trees and the categories of a text, without the training parameters, which may crash the library."""
     last = text.rstrip("\n").rpartition("\n")[2]
+    categories = ""
     if last.startswith("pandas_categorical:"):
         categories = f"\n{last}\n"
-    else:
-        categories = ""
     return f"{text.partition(_END)[0]}{_END}{categories}"
 
 
@@ -156,7 +155,7 @@ def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> Ligh
     objective = tuple(head.get("objective", "").split())
     if int(head["num_class"]) != n_scores or (objective and _classes(objective) != n_scores):
         raise ValueError(f"another number of classes than of scores, {n_scores}")
-    if sizes != [int(size) for size in head["tree_sizes"].split()]:
+    if sizes != list(map(int, head["tree_sizes"].split())):
         raise ValueError("trees of other sizes than tree_sizes")
     trees = []
     by_set = set()
@@ -195,14 +194,14 @@ class _TreeNodes:
             if len(fields.get(name, range(size))) != size:
                 raise ValueError(f"{len(fields[name])} of {size} numbers in {name}")
 
-        def column(name: str, of: Callable[[str], Any]) -> NDArray[Any]:
+        def column(name: str, of: Callable[[str], Any], dtype: Any = np.intp) -> NDArray[Any]:
             words = fields[name] if name in sizes else []
-            return np.array([of(word) for word in words], dtype=float if of is float else np.intp)
+            return np.array(list(map(of, words)), dtype=dtype)
 
         nodes = cls(
-            feature=column("split_feature", int), threshold=column("threshold", float),
+            feature=column("split_feature", int), threshold=column("threshold", float, float),
             kind=column("decision_type", int), left=column("left_child", int), right=column("right_child", int),
-            leaves=column("leaf_value", float), sets=_sets(fields),
+            leaves=column("leaf_value", float, float), sets=_sets(fields),
         )  # fmt: skip
         if ((nodes.feature < 0) | (nodes.feature >= n_columns)).any():
             raise ValueError("a split on a column that does not exist")
@@ -241,7 +240,9 @@ class _TreeNodes:
         tree = Tree(
             padded[0], np.concatenate([theta, leaf]), padded[1], padded[2], value, padded[3], self.sets
         )  # fmt: skip
-        return _with_diversions(tree, self) if self.diverted.any() else tree
+        if self.diverted.any():
+            return _with_diversions(tree, self)
+        return tree
 
 
 def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
@@ -300,7 +301,9 @@ def _cells(tree: Tree, nodes: _TreeNodes, node: int) -> list[tuple[float, bool, 
 
 
 def _knowing(known: dict[int, bool], j: int, zero: bool | None) -> dict[int, bool]:
-    return known if zero is None else {**known, j: zero}
+    if zero is None:
+        return known
+    return {**known, j: zero}
 
 
 def _fields(block: str) -> dict[str, str]:
@@ -392,7 +395,9 @@ class BoosterClassifier(_Booster):
     def predict_proba(self, rows: Any) -> Floats:
         """Return the probability of each class, (n, K)."""
         share = np.asarray(self.booster.predict(rows))
-        return share if share.ndim == 2 else np.column_stack([1.0 - share, share])
+        if share.ndim == 2:
+            return share
+        return np.column_stack([1.0 - share, share])
 
     def predict(self, rows: Any) -> NDArray[Any]:
         """Return the most probable class, (n,)."""
@@ -470,7 +475,7 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     text = _text(booster)
     kind, *options = text.objective or ("custom",)
     _check_options(estimator, name, kind, options)
-    labels = class_labels(estimator) if name in _CLASSIFIERS else None
+    labels = class_labels(estimator)
     if labels is None and text.n_scores > 1:
         raise refuse(
             "one score", f"the model has {text.n_scores} and no classes", "Fit it with objective='multiclass'."
@@ -501,7 +506,7 @@ def own_scores(estimator: Any, rows: Any) -> Floats:
     if "\naverage_output\n" not in booster.model_to_string(num_iteration=1):
         return scores
     # Raw scores of a forest are sums, its predictions follow from means.
-    rounds = int(booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration())
+    rounds = int(max(booster.best_iteration, 0) or booster.current_iteration())
     return np.asarray(scores / rounds)
 
 
@@ -519,7 +524,9 @@ def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> 
             then = "Fit it with objective='regression' on the square root of the target."
         else:
             then = "Fit it with objective='regression' on the logarithm of the target."
-        but = f"{name} has {'reg_sqrt=True' if 'sqrt' in options else f'objective={kind!r}'}"
+        but = f"{name} has objective={kind!r}"
+        if "sqrt" in options:
+            but = f"{name} has reg_sqrt=True"
         raise refuse("a prediction that is a sum of leaves, or the most probable class", but, then)
     if hasattr(estimator, "get_params") and estimator.get_params().get("pred_early_stop") in {True, "true"}:
         raise refuse("predictions from all trees", f"{name} has pred_early_stop=True", "Set it to False.")
@@ -575,8 +582,7 @@ def _text(booster: Any) -> LightgbmText:
 
 
 def _adapted(booster: Any, text: LightgbmText) -> BoosterClassifier | BoosterRegressor:
-    kind = text.objective[0] if text.objective else ""
-    if kind in {*_TWO, *_SEVERAL}:
+    if next(iter(text.objective), "") in {*_TWO, *_SEVERAL}:
         return BoosterClassifier(booster, max(2, text.n_scores))
     return BoosterRegressor(booster)
 
@@ -629,8 +635,7 @@ def _matrix(booster: Any, text: LightgbmText, rows: Any) -> Any:
     elif isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":
         rows = rows.astype(np.float32)
     for place in sorted(text.by_set):
-        column = rows[:, [place]]
-        values = np.asarray(dense(column), dtype=np.float64)
+        values = np.asarray(dense(rows[:, [place]]), dtype=np.float64)
         if (values != np.rint(values)).any() or (np.abs(values) >= 2.0**31).any():
             raise refuse(
                 "whole numbers as categories", f"LightGBM takes column {text.names[place]!r} as such and it has others",
@@ -657,8 +662,7 @@ def _codes(booster: Any, text: LightgbmText, frame: pd.DataFrame) -> NDArray[Any
     frame = frame.copy(deep=False)
     for name, levels in zip(categories, trained, strict=True):
         codes = frame[name].cat.set_categories(levels).cat.codes
-        by_number = frame.columns.get_loc(name) in text.by_number
-        if by_number:
+        if frame.columns.get_loc(name) in text.by_number:
             frame[name] = codes.where(codes >= 0, np.nan)
         else:
             frame[name] = codes

@@ -6,7 +6,7 @@ says about numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ __all__ = [
     "Trace",
     "UnseenLevelError",
     "array_of",
+    "as_written",
     "behind",
     "class_labels",
     "dense",
@@ -91,10 +92,15 @@ def fitted_names(model: Any, columns: Sequence[Any]) -> list[str] | None:
     """
     if not hasattr(model, "feature_names_in_"):
         return None
-    names = [str(name) for name in model.feature_names_in_]
+    names = list(map(str, model.feature_names_in_))
     if names == [f"Column_{place}" for place in range(len(names))] and set(names).isdisjoint(columns):
         return None
-    written = {str(name).replace(" ", "_"): name for name in columns} | dict(zip(columns, columns, strict=True))
+    return as_written(names, columns)
+
+
+def as_written(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return names as ``known`` ones are written (LightGBM writes blanks as underscores); others as they are."""
+    written = {str(name).replace(" ", "_"): name for name in known} | dict(zip(known, known, strict=True))
     return [written.get(name, name) for name in names]
 
 
@@ -114,7 +120,7 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
 
 def array_of(frame: pd.DataFrame) -> NDArray[Any]:
     """Return a frame's values (n, d): float64 if every column is a number or bool, else objects."""
-    is_numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
+    is_numeric = all(map(pd.api.types.is_numeric_dtype, frame.dtypes))  # bool is numeric here
     return frame.to_numpy(dtype=np.float64 if is_numeric else object)
 
 

@@ -40,6 +40,7 @@ from ceopt.formulations.predictors.read.model_input import (
     Rule,
     Trace,
     UnseenLevelError,
+    array_of,
     dense,
     is_fitted,
     names_of,
@@ -50,7 +51,7 @@ from ceopt.formulations.predictors.read.model_input import (
 )
 from ceopt.formulations.space.encoding import WIDE, Column, Encoding, LevelTable, SparseTable
 from ceopt.formulations.space.feature import Feature, Operation, Step
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
@@ -73,10 +74,9 @@ def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
                 f"SimpleImputer replaces {missing!r} in the numeric column {column.feature!r}",
                 "Replace that number in the data before the model is fitted.",
             )  # fmt: skip
+    flags = 0
     if imputer.add_indicator:
         flags = len(imputer.indicator_.features_)
-    else:
-        flags = 0
     kept = list(before.columns)
     if len(kept) + flags != output.shape[1]:  # columns without any value at fitting are dropped
         kept = [column for column, fill in zip(kept, imputer.statistics_, strict=True) if not pd.isna(fill)]
@@ -94,7 +94,7 @@ def _function(step: Any, before: Trace, output: Any) -> Sequence[Column]:  # noq
 
 
 def _select(step: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
-    return [before.columns[place] for place in step.get_support(indices=True)]
+    return list(map(before.columns.__getitem__, step.get_support(indices=True)))
 
 
 IDENTITIES: Final[Mapping[str, Rule]] = {
@@ -155,9 +155,8 @@ def unseen_levels(encoder: Any, before: Trace) -> None:
 
 
 def _one_hot(encoder: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
-    if encoder.drop_idx_ is not None:
-        dropped = encoder.drop_idx_
-    else:
+    dropped = encoder.drop_idx_
+    if encoder.drop_idx_ is None:
         dropped = [None] * len(encoder.categories_)
     columns: list[Column] = []
     for column, categories, drop in zip(before.columns, encoder.categories_, dropped, strict=True):
@@ -191,8 +190,15 @@ def _min_max(scaler: Any, place: int, dtype: np.dtype[Any], *, sparse: bool) -> 
         yield "at_most", dtype.type(scaler.feature_range[1])
 
 
+def _divided(scaler: Any, place: int, *, sparse: bool) -> tuple[Operation, Any]:
+    """Return a division by the scale, which of sparse rows is a multiplication."""
+    if sparse:
+        return "multiply", (1.0 / scaler.scale_)[place]
+    return "divide", scaler.scale_[place]
+
+
 def _max_abs(scaler: Any, place: int, dtype: np.dtype[Any], *, sparse: bool) -> Operations:
-    yield ("multiply", (1.0 / scaler.scale_)[place]) if sparse else ("divide", scaler.scale_[place])
+    yield _divided(scaler, place, sparse=sparse)
     if getattr(scaler, "clip", False):
         yield "at_least", dtype.type(-1.0)
         yield "at_most", dtype.type(1.0)
@@ -202,7 +208,7 @@ def _robust(scaler: Any, place: int, dtype: np.dtype[Any], *, sparse: bool) -> O
     if scaler.with_centering and not sparse:
         yield "subtract", scaler.center_[place]
     if scaler.with_scaling:
-        yield ("multiply", (1.0 / scaler.scale_)[place]) if sparse else ("divide", scaler.scale_[place])
+        yield _divided(scaler, place, sparse=sparse)
 
 
 _OPERATIONS: Final = {
@@ -299,14 +305,14 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
             name, rank = error.unseen
             ranks = unseen.setdefault(name, set())
             # A row of a level known to be unseen held a substitute: then that one is unseen as well.
-            ranks.add(next(k for k in itertools.count() if k not in ranks) if rank in ranks else rank)
+            ranks.add(next(k for k in itertools.chain([rank], itertools.count()) if k not in ranks))
             if len(ranks) == len(space[name].levels):
                 raise
 
 
 def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinates: NDArray[np.float64]) -> Trace:
     """Follow rows, given as coordinates, through all steps."""
-    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()])
+    frame = frame_of(space, coordinates)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
@@ -344,8 +350,7 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
                 f"as many columns in the space as the model was fitted on, {count}", f"the space has {len(names)}",
                 "Describe the columns of its array, in order.",
             )  # fmt: skip
-        plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
-        data = frame.to_numpy(dtype=np.float64 if plain else object)
+        data = array_of(frame)
     columns = [Column(name, table=() if space[name].is_finite else None) for name in names]
     return Trace(data, tuple(columns), space)
 
@@ -398,7 +403,7 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
     stacked: dict[int, Column] = {}
     given = _places_given(step, trace)
     for name, part, _ in step.transformers_:
-        fitted = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
+        fitted = list(map(int, step._transformer_to_input_indices[name]))  # noqa: SLF001
         if (isinstance(part, str) and part == "drop") or not fitted:
             continue
         places = [given.get(place, place) for place in fitted]
@@ -406,10 +411,10 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
             data = trace.data.iloc[:, places]
         else:
             data = trace.data[:, places]
-        result = _follow(part, Trace(data, tuple(trace.columns[place] for place in places), trace.space))
+        result = _follow(part, Trace(data, tuple(map(trace.columns.__getitem__, places)), trace.space))
         where = step.output_indices_[name]
         stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
-    return [stacked[place] for place in sorted(stacked)]
+    return list(map(stacked.__getitem__, sorted(stacked)))
 
 
 def _places_given(step: Any, trace: Trace) -> dict[int, int]:
@@ -438,10 +443,9 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     """Read the tables off the last output, and compare the encoding with it; an unseen level is encoded as NaN."""
     space = trace.space
     values = _numbers(trace)
+    dtype = "float64"
     if trace.columns:
         dtype = str(np.result_type(*width(trace.data)))
-    else:
-        dtype = "float64"
     columns = []
     for place, column in enumerate(trace.columns):
         checkpoint(_STAGE)
@@ -482,7 +486,9 @@ def _numbers(trace: Trace) -> Any:
             "numbers in the estimator's matrix", f"a column is still text: {name!r} ({error})",
             "Encode it with OneHotEncoder or OrdinalEncoder, or correct its levels in the space.",
         ) from error  # fmt: skip
-    return sp.csc_array(values) if len(trace.columns) > WIDE else values
+    if len(trace.columns) > WIDE:
+        return sp.csc_array(values)
+    return values
 
 
 def _table(feature: Feature, output: Any, place: int, unseen: AbstractSet[int]) -> LevelTable:
@@ -507,7 +513,7 @@ def _table(feature: Feature, output: Any, place: int, unseen: AbstractSet[int]) 
         return tuple(np.nan if rank in unseen else value for rank, value in enumerate(values.tolist()))
     by_rank = dict(zip(ranks.tolist(), values.tolist(), strict=True)) | dict.fromkeys(unseen, np.nan)
     kept = sorted(rank for rank, value in by_rank.items() if value != 0.0)
-    return SparseTable(size, tuple(kept), tuple(by_rank[rank] for rank in kept))
+    return SparseTable(size, tuple(kept), tuple(map(by_rank.__getitem__, kept)))
 
 
 def _is_text(values: NDArray[Any]) -> bool:
@@ -549,4 +555,6 @@ def _name(step: Any) -> str:
 
 
 def _title(step: Any) -> str:
-    return repr(step) if step is None or isinstance(step, str) else type(step).__name__
+    if step is None or isinstance(step, str):
+        return repr(step)
+    return type(step).__name__

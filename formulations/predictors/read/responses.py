@@ -20,7 +20,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.read.sklearn.members import Composite, Member, composite
-from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Head, Probability, with_head
+from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Head, Probability, sign_of, with_head
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
 from ceopt.solvers.checks import Floats
@@ -78,8 +78,11 @@ class Response:
         ``inclusive`` says of a test with >= that its level is the first score which passes, not the last which fails.
         """
         level = float(last_true(lambda scores: ~is_second(scores)))
-        decision: Decision = "nonnegative" if inclusive else "positive"
-        level = float(np.clip(math.nextafter(level, math.inf) if inclusive else level, -NEVER, NEVER))
+        decision: Decision = "positive"
+        if inclusive:
+            decision = "nonnegative"
+            level = math.nextafter(level, math.inf)
+        level = float(np.clip(level, -NEVER, NEVER))
         return _image(self.member, self.row, Head.checked("Response", 1, labels, decision, probability, level))
 
 
@@ -101,7 +104,7 @@ def response(member: Member, methods: Sequence[str], position: int = 1) -> Respo
         raise refuse(f"a model with {' or '.join(methods)}", f"{title} has none", "Give another classifier.")
     if method == "decision_function":
         unit = decision_unit(model, title)
-        factor = unit if position == 1 else -unit
+        factor = sign_of(position) * unit
         if core.n_scores == 1:
             return Response(member.predictor, method, (1.0,), lambda scores: factor * scores, core.probability, unit)
     elif core.probability == "share":
@@ -109,8 +112,7 @@ def response(member: Member, methods: Sequence[str], position: int = 1) -> Respo
             return Response(member.predictor, method, (0.0, 1.0), lambda scores: scores, "identity")
         return Response(member.predictor, method, (-1.0, 0.0), lambda scores: -scores, _rest)
     elif core.probability is not None:
-        head = core.head
-        values = partial(head.of_position, position=position)
+        values = partial(core.head.of_position, position=position)
         return Response(member.predictor, method, (1.0,), values, core.probability)
     raise refuse(
         f"a {method} that follows from one score", f"that of {title} does not", "Give another classifier under it."
@@ -146,7 +148,10 @@ def _image(member: Predictor, row: Sequence[float], head: Head) -> Composite:
     if np.array_equal(weights, [[1.0]]):
         return with_head(core, head), member.encoding
     if isinstance(core, TreeEnsemble):
-        trees = [dataclasses.replace(tree, value=_of_leaves(tree.value, tree.inner) @ weights.T) for tree in core.trees]
+        trees = [
+            dataclasses.replace(tree, value=np.where(tree.inner[:, None], 0.0, tree.value) @ weights.T)
+            for tree in core.trees
+        ]
         ensemble = TreeEnsemble(
             trees, core.base @ weights.T, divisor=core.divisor, input_dtype=core.input_dtype, sum_dtype=core.sum_dtype,
             n_inputs=core.n_inputs, **options,
@@ -161,7 +166,3 @@ def _image(member: Predictor, row: Sequence[float], head: Head) -> Composite:
         )
         return other, member.encoding
     return composite(Combination([member], [weights], **options))
-
-
-def _of_leaves(value: Floats, inner: NDArray[np.bool_]) -> Floats:
-    return np.where(inner[:, None], 0.0, value)

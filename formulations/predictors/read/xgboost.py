@@ -81,8 +81,7 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
     for place, entry in enumerate(entries):
         if "offsets" in entry and len(entry["offsets"]) > 1:
             text = bytes(entry["values"])
-            ends = entry["offsets"]
-            tables[place] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
+            tables[place] = [text[a:b].decode() for a, b in itertools.pairwise(entry["offsets"])]
         elif "offsets" not in entry and entry["values"]:
             tables[place] = entry["values"]
             if tables[place] != sorted(tables[place]):
@@ -96,19 +95,15 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
 
 def coder(tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int) -> ColumnTransformer:
     """Return what the library does first, as a fitted step: it codes categories by the model's own tables."""
-    row: Any = pd.DataFrame(
-        [[tables[place][0] if place in tables else 0.0 for place in range(n_inputs)]],
-        columns=list(names) or range(n_inputs),
-    )
-    parts: list[Any] = []
-    for place in range(n_inputs):
-        table = tables.get(place)
-        if table is None:
-            part = "passthrough"
-        else:
-            part = OrdinalEncoder(categories=[np.array(table)])
-        parts.append((str(place), part, [place]))
-    return ColumnTransformer(parts).fit(row if names else row.to_numpy())
+    first: list[Any] = [0.0] * n_inputs
+    parts: list[Any] = [(str(place), "passthrough", [place]) for place in range(n_inputs)]
+    for place, table in tables.items():
+        first[place] = table[0]
+        parts[place] = (str(place), OrdinalEncoder(categories=[np.array(table)]), [place])
+    row: Any = pd.DataFrame([first], columns=list(names) or range(n_inputs))
+    if not names:
+        row = row.to_numpy()
+    return ColumnTransformer(parts).fit(row)
 
 
 def check_codes(column: Column, space: FeatureSpace, *, named: bool) -> None:
@@ -164,8 +159,11 @@ def missing_numbers(own: float | None, encoding: Encoding) -> list[frozenset[flo
     encoding
         What it sees. Zeros of a sparse matrix are not stored, so they are missing too.
     """
-    numbers = {0.0} if encoding.sparse else set()
-    numbers |= set() if own is None or np.isnan(own) else {float(np.float32(own))}
+    numbers = set()
+    if encoding.sparse:
+        numbers.add(0.0)
+    if own is not None and not np.isnan(own):
+        numbers.add(float(np.float32(own)))
     return [frozenset(number for number in numbers if _holds(column, number)) for column in encoding.columns]
 
 
@@ -173,8 +171,7 @@ def _holds(column: Column, number: float) -> bool:
     """Return whether a column can hold a number; yes of every number, whose bounds may widen."""
     if column.feature is not None and column.table is None:
         return True
-    count = 1 if column.table is None else len(column.table)
-    return number in column.seen(np.arange(count), "float32")
+    return number in column.seen(np.arange(len(column.table or (0.0,))), "float32")
 
 
 # ==== A booster of XGBoost as the document that it would save: the parts that decide, and where its sum starts ========
@@ -227,8 +224,7 @@ class Saved:
         part = document["learner"]["gradient_booster"]
         name = str(part["name"])
         model = trees_of(part)
-        scales = drop_weights(part)
-        return cls(booster, document, name, model, scales or None, scales_sums=name == "dart")
+        return cls(booster, document, name, model, drop_weights(part) or None, scales_sums=name == "dart")
 
     @property
     def objective(self) -> str:
@@ -352,7 +348,9 @@ class _Writer:
         # One array holds the thresholds of inner nodes and the values of leaves.
         numbers = np.array(saved["split_conditions"], dtype=np.float32)
         self._threshold = np.clip(np.nextafter(numbers.astype(np.float64), -np.inf), -_LARGEST, _LARGEST).tolist()
-        self._value = (numbers if scaled is None else scaled(numbers)).astype(np.float64).tolist()
+        if scaled is not None:
+            numbers = scaled(numbers)
+        self._value = numbers.astype(np.float64).tolist()
         self._check()
         kinds = saved.get("split_type") or [0] * len(self._left)
         self._sets = {node: frozenset[float]() for node, kind in enumerate(kinds) if kind == _BY_CATEGORY}
@@ -374,11 +372,8 @@ class _Writer:
         """Refuse nodes that form no tree over the columns: following them might never end."""
         nodes = len(self._left)
         inner = [node for node, child in enumerate(self._left) if child != -1]
-        children = []
-        for node in inner:
-            for link in (self._left, self._right):
-                children.append(link[node])
-        columns = [self._column[node] for node in inner]
+        children = [*map(self._left.__getitem__, inner), *map(self._right.__getitem__, inner)]
+        columns = list(map(self._column.__getitem__, inner))
         sizes = {nodes, len(self._right), len(self._column), len(self._goes_left), len(self._threshold)}
         if (
             len(sizes) != 1
@@ -400,10 +395,9 @@ class _Writer:
         column = self._column[node]
         left = self._left[node]
         right = self._right[node]
+        absent = frozenset[float]()
         if column not in missing:
             absent = self._missing[column]
-        else:
-            absent = frozenset[float]()
         if node in self._sets:
             codes = self._sets[node]
             if self._goes_left[node]:
@@ -421,7 +415,9 @@ class _Writer:
             self._split(place, (left, missing), (right, missing), column=column, threshold=self._threshold[node])
 
     def _default(self, node: int) -> int:
-        return (self._left if self._goes_left[node] else self._right)[node]
+        if self._goes_left[node]:
+            return self._left[node]
+        return self._right[node]
 
     def _split(
         self,
@@ -731,10 +727,9 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
     """
     saved = _saved(estimator)
     tables = category_tables(saved.model.get("cats", {}).get("enc", ()))
+    steps = []
     if tables:
         steps = [coder(tables, saved.names, saved.n_inputs)]
-    else:
-        steps = []
     encoding = behind.encoding(estimator, *steps)
     if len(encoding.columns) != saved.n_inputs:
         raise refuse(
@@ -790,9 +785,8 @@ def _representation(estimator: Any, saved: Saved, missing: Numbers) -> AbstractR
     trees = []
     for place, (tree, score) in enumerate(zip(saved.model["trees"][:count], saved.model["tree_info"], strict=False)):
         start = base[score] if saved.scales_sums else 0.0
-        if saved.scales is None:
-            scaled = None
-        else:
+        scaled = None
+        if saved.scales is not None:
             scaled = partial(_scaled, start, saved.scales[place])
         trees.append(read_tree(tree, score, saved.n_scores, missing, scaled))
     return TreeEnsemble(trees, base, input_dtype="float32", sum_dtype="float32", n_inputs=saved.n_inputs, **head)
@@ -876,11 +870,7 @@ def _held(raw: bytearray, booster: Any) -> Any:
     if kind not in {None, "classifier", "regressor"}:
         raise refuse("a classifier or regressor", f"the file holds a {kind}", "Fit XGBRegressor.")
     by_objective = objective in {"binary:logistic", "binary:hinge", *_SEVERAL}
-    if kind is None:
-        classifier = by_objective
-    else:
-        classifier = kind == "classifier"
-    if classifier:
+    if kind == "classifier" or (kind is None and by_objective):
         estimator = xgboost.XGBClassifier()
     else:
         estimator = xgboost.XGBRegressor()

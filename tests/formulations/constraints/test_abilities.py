@@ -87,6 +87,15 @@ def test_half_an_ability_is_refused_by_name(has, lacks):
         ceopt.explain(MODEL, {"a": 0}, SPACE, target="yes", constraints=[half()])
 
 
+@pytest.mark.parametrize("member", ["lacks_rows", "charges_more", "mends", "clusters"])
+def test_an_error_inside_a_property_of_a_rule_is_raised(member):
+    """It does not become the default, by which the rule would need no rows, cost nothing and repair nothing."""
+    broken = type("Broken", (AtLeastFour,), {member: property(lambda rule: rule.misspelt)})
+    with pytest.raises(AttributeError, match="'Broken' object has no attribute 'misspelt'"):
+        getattr(broken(), member)
+    assert not getattr(AtLeastFour(), member)
+
+
 def test_a_rule_may_learn_from_rows_and_lack_none():
     learned = []
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from scipy.optimize import lsq_linear
 import ceopt
 from ceopt import L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations import Factual, Reaches, embed, l2, l2_squared, mahalanobis
+from ceopt.formulations.columns import Price
+from ceopt.formulations.constraints.rule import RuleCharges
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.costs.base import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff, InUnits
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -267,6 +270,51 @@ COLLINEAR = pd.DataFrame({"age": [0, 1, 2, 3], "term": [0, 2, 4, 6]}).cov()
 def test_misuse_is_refused_by_name(make: Any, error: type[CeoptError], match: str) -> None:
     with pytest.raises(error, match=re.escape(match)):
         make()
+
+
+@dataclass(frozen=True, slots=True)
+class Square(AbstractCost):
+    """The square of the age's move: a cost of a user's own, with the members that docs ask for and no more."""
+
+    curved = True
+    power = 2
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        return {name: (Price("square", 1.0, 1.0),) if name == "age" else () for name in space.names}
+
+    def build(self, x: Any) -> Any:
+        return (x.raw["age"] - x.point["age"]) ** 2
+
+
+@pytest.mark.parametrize("unit", [8.0, 0.25])
+def test_a_square_of_a_users_own_is_stated_in_another_unit(unit: float) -> None:
+    compiled = compile_model(model := stated(Square(), unit))
+    model.x.place(named((3, 1, 2, 0, 0)))
+    objective = compiled.evaluate(np.array([float(v.value) for v in compiled.columns]))
+    assert objective == pytest.approx(9.0 / unit**2)
+    assert Square().in_units(unit).from_objective(objective) == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize("cost", [*COSTS, Square()])
+def test_a_cost_in_another_unit_is_the_cost_but_for_its_program(cost: AbstractCost) -> None:
+    home, point = named((0, 1, 2, 0, 0)), named((3, 0, 4, 2, 1))
+    program = InUnits(cost, 8.0)
+    assert (program.additive, program.curved, program.power) == (cost.additive, cost.curved, cost.power)
+    assert program.is_joint == cost.is_joint
+    assert program.fitted(SPACE, None) == InUnits(cost.fitted(SPACE, None), 8.0)
+    assert program.size(SPACE, home, point) == cost.size(SPACE, home, point)
+    shares = program.column_costs(SPACE, home, point)
+    assert shares == cost.column_costs(SPACE, home, point)
+    assert program.cost_of(shares.values()) == cost.cost_of(shares.values())
+    added = InUnits(cost, 8.0) + Changes()
+    assert added.value(SPACE, home, point) == (cost + Changes()).value(SPACE, home, point)
+    points = np.array([list(point.values())])
+    assert added.objectives(SPACE, home, points).tolist() == (cost + Changes()).objectives(SPACE, home, points).tolist()
+    assert program.in_units(2.0) == cost.in_units(2.0)
+
+
+def test_a_cost_that_rules_charge_is_joint_in_another_unit_as_well() -> None:
+    assert InUnits(RuleCharges(L1(), ()), 8.0).is_joint
 
 
 # ---- the program ----------------------------------------------------------------------------------------------------

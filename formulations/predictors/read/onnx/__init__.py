@@ -43,7 +43,6 @@ from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
 
 from ceopt.formulations.predictors.read.onnx.columns import (
-    DTYPES,
     Graph,
     OnnxColumns,
     attributes,
@@ -89,7 +88,9 @@ def open_model(model: Any) -> OnnxModel:
     UnreadableFileError, UnsupportedModelError
         A file that is broken, hostile or has no exact representation.
     """
-    return model if isinstance(model, OnnxModel) else OnnxModel(Graph(open_source(model)))
+    if isinstance(model, OnnxModel):
+        return model
+    return OnnxModel(Graph(open_source(model)))
 
 
 def read_composite(model: OnnxModel, behind: Any) -> tuple[AbstractRepresentation, Encoding]:
@@ -137,14 +138,13 @@ class OnnxModel:
         self.answers = read.answers
         check_columnwise(graph, self.matrix)
         self.core, self.has_shares = _believed(graph, read)
-        self.types = [DTYPES.get(value.type.tensor_type.elem_type, "") for value in graph.inputs]
-        widths = [value.type.tensor_type.shape.dim[1].dim_value for value in graph.inputs]
+        self.types = list(map(graph.types.__getitem__, graph.names))
+        widths = list(map(graph.widths.__getitem__, graph.names))
         self.takes_codes = len(self.types) == 1 and self.types[0] != "object"
-        if self.takes_codes:
-            self.names = None
-        else:
-            self.names = [str(value.name) for value in graph.inputs]
-        for name, kind, width in zip([value.name for value in graph.inputs], self.types, widths, strict=True):
+        self.names = None
+        if not self.takes_codes:
+            self.names = graph.names
+        for name, kind, width in zip(graph.names, self.types, widths, strict=True):
             if not kind or (self.names is not None and width != 1):
                 raise graph.source.refuse(
                     "one input [N, d] of numbers, or one input [N, 1] per column",
@@ -157,7 +157,7 @@ class OnnxModel:
             self.feature_names_in_ = np.array(self.names, dtype=object)
         elif widths[0]:
             self.n_features_in_ = widths[0]
-        self._part = graph.part([value.name for value in graph.inputs], self.answers.wanted).load()
+        self._part = graph.part(graph.names, self.answers.wanted).load()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the graph's labels or values for rows, (n,)."""
@@ -174,9 +174,8 @@ class OnnxModel:
         """Return one array per input for rows as a user gives them."""
         if self.names is None:
             return [self._typed(np.asarray(rows), self.types[0], "the rows")]
-        if isinstance(rows, pd.DataFrame):
-            frame = rows
-        else:
+        frame = rows
+        if not isinstance(rows, pd.DataFrame):
             frame = pd.DataFrame(rows, columns=self.names)
         return [
             self._typed(frame[name].to_numpy(), kind, f"column {name!r}").reshape(-1, 1)
@@ -207,6 +206,8 @@ class OnnxModel:
 
 #: A score that leaves no doubt, in float32 as well.
 _SURE: Final = 1e30
+#: What an output is behind each operator at the end of a network.
+_KINDS: Final = {"Sigmoid": "half", "Softmax": "argmax"}
 
 
 @final
@@ -242,7 +243,9 @@ class Answers:
         if self.kind == "value" or (self.kind == "label" and len(arrays) < 2):
             return None
         given = arrays[-1].astype(np.float64).reshape(len(arrays[-1]), -1)
-        return np.hstack([1.0 - given, given]) if given.shape[1] == 1 else given
+        if given.shape[1] == 1:
+            return np.hstack([1.0 - given, given])
+        return given
 
 
 def read_answers(graph: Graph, score: str | None) -> Answers:
@@ -255,37 +258,32 @@ def read_answers(graph: Graph, score: str | None) -> Answers:
     """
     labels = []
     shares = []
-    for value in graph.source.model.graph.output:
-        maker = graph.makers.get(value.name)
+    for name in graph.outputs:
+        maker = graph.makers.get(name)
         if maker is not None and maker.op_type == "ZipMap":
             shares.append(maker.input[0])
-        elif graph.types.get(value.name, "").startswith("float") and not _is_chosen(graph, value.name):
-            shares.append(value.name)
+        elif graph.types.get(name, "").startswith("float") and not _is_chosen(graph, name):
+            shares.append(name)
         else:
-            labels.append(value.name)
+            labels.append(name)
     if len(labels) > 1 or len(shares) > 1 or not (labels or shares):
-        names = [value.name for value in graph.source.model.graph.output]
         raise graph.source.refuse(
-            "one label, one output of numbers or both", f"has outputs {', '.join(map(repr, names))}",
+            "one label, one output of numbers or both", f"has outputs {', '.join(map(repr, graph.outputs))}",
             "Export the model with one prediction.",
         )  # fmt: skip
     if labels:
         return Answers("label", (*labels, *shares))
     if score is None:
         raise graph.source.refuse("the label of its classifier as output", f"gives only {shares[0]!r}", "Export both.")
-    operators = [node.op_type for node in graph.before(shares, [score])]
-    ends = [operator for operator in operators if operator not in PASSING]
-    if ends == ["Sigmoid"]:
-        return Answers("half", tuple(shares))
-    if ends == ["Softmax"]:
-        return Answers("argmax", tuple(shares))
-    if ends:
-        found = next(node for node in graph.before(shares, [score]) if node.op_type not in PASSING)
-        raise graph.source.refuse(
-            "an output that is a score, its Sigmoid or its Softmax", f"has {title(found)} behind the last layer",
-            "Export the model up to there.",
-        )  # fmt: skip
-    return Answers("value", tuple(shares))
+    ends = [node for node in graph.before(shares, [score]) if node.op_type not in PASSING]
+    if not ends:
+        return Answers("value", tuple(shares))
+    if len(ends) == 1 and ends[0].op_type in _KINDS:
+        return Answers(_KINDS[ends[0].op_type], tuple(shares))
+    raise graph.source.refuse(
+        "an output that is a score, its Sigmoid or its Softmax", f"has {title(ends[0])} behind the last layer",
+        "Export the model up to there.",
+    )  # fmt: skip
 
 
 def _is_chosen(graph: Graph, name: str) -> bool:
@@ -323,7 +321,7 @@ class _Tail:
         made = {score, *(name for node in behind for name in node.output)}
         for node in behind:
             for name in graph.data(node):
-                if name not in made or name in {value.name for value in graph.inputs}:
+                if name not in made or name in graph.names:
                     raise graph.source.refuse(
                         "outputs that depend on its scores alone", f"has {title(node)} read {name!r} as well",
                         "Export a model with one path to its prediction.",
@@ -354,7 +352,7 @@ def _value(tail: _Tail, count: int) -> Head:
 
 
 def _one(tail: _Tail) -> Head:
-    labels = [_plain(tail.predicted([score])[0]) for score in (-_SURE, _SURE)]
+    labels = [*tail.predicted([-_SURE]).tolist(), *tail.predicted([_SURE]).tolist()]
     level = float(last_true(lambda scores: tail.predicted(np.ravel(scores)).reshape(np.shape(scores)) == labels[0]))
     if labels[0] == labels[1] or not np.isfinite(level):
         raise tail.refuse("two labels, one of which wins from some score on", f"says {labels[0]!r} of both ends")
@@ -365,14 +363,14 @@ def _one(tail: _Tail) -> Head:
 
 
 def _several(tail: _Tail, count: int) -> Head:
-    labels = [_plain(label) for label in tail.predicted(np.eye(count) * 50.0)]
+    labels = tail.predicted(np.eye(count) * 50.0).tolist()
     trial = _trial(count)
     best = np.sort(trial, axis=1)
     clear = best[:, -1] - best[:, -2] > 1e-3
     predicted = tail.predicted(trial)
     if len(set(labels)) != count or (predicted != np.array(labels)[np.argmax(trial, axis=1)])[clear].any():
         raise tail.refuse("the label of the largest score", f"says {labels} of {count} scores")
-    tied = _plain(tail.predicted(np.zeros((1, count)))[0])
+    (tied,) = tail.predicted(np.zeros((1, count))).tolist()
     if tied not in {labels[0], labels[-1]}:
         raise tail.refuse("ties to go to the first or the last label", f"gives them to {tied!r}")
     return Head(tuple(labels), "argmax" if tied == labels[0] else "argmax_last", None, 0.0)
@@ -392,9 +390,11 @@ def paired(graph: Graph, answers: Answers, score: str, dtype: str, first: float)
     shares = tail.answers.shares(tail(pair(trial)))
     if shares is None or shares.shape[1] != 2 or not np.allclose(shares[:, 1], expit(trial), rtol=0.0, atol=1e-6):
         return None
-    labels = [_plain(label) for label in tail.predicted(pair([-30.0, 30.0]))]
+    labels = tail.predicted(pair([-30.0, 30.0])).tolist()
     level = float(last_true(lambda scores: tail.predicted(pair(scores)).reshape(np.shape(scores)) == labels[0]))
-    return Head(tuple(labels), "positive", None, level) if np.isfinite(level) else None
+    if not np.isfinite(level):
+        return None
+    return Head(tuple(labels), "positive", None, level)
 
 
 def _trial(count: int) -> Floats:
@@ -402,10 +402,6 @@ def _trial(count: int) -> Floats:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(400, count)) * 10.0 ** rng.integers(-3, 3, size=(400, 1))
     return np.asarray(rows.astype(np.float32), dtype=np.float64)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if hasattr(label, "item") else label
 
 
 # ==== The model proper, held against the graph ========================================================================
@@ -422,10 +418,10 @@ class _Read:
 
 
 def _read(graph: Graph) -> _Read:
-    models = [node for node in graph.nodes if node.op_type in MODEL_OPERATORS]
-    products = [node for node in graph.nodes if node.op_type in MATRICES]
+    models = graph.of_type(MODEL_OPERATORS)
+    products = graph.of_type(MATRICES)
     if len(models) + bool(products) != 1:
-        titles = ", ".join(title(node) for node in [*models, *products][:3]) or "none"
+        titles = ", ".join(map(title, [*models, *products][:3])) or "none"
         raise graph.source.refuse(
             "one network, linear model or tree ensemble", f"has {titles}", "Export the models one by one."
         )
@@ -512,10 +508,9 @@ def _linear_scores(graph: Graph, node: NodeProto) -> tuple[Floats, Floats, list[
             "Export it anew.",
         )
     if count == 2 and (weights[0] == -weights[1]).all() and intercepts[0] == -intercepts[1]:
+        factor = 1.0
         if at.get("post_transform") == "SOFTMAX":
             factor = 2.0
-        else:
-            factor = 1.0
         return factor * weights[1:], factor * intercepts[1:], labels
     return weights, intercepts, labels
 
@@ -542,7 +537,7 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         rounding does not decide.
     """
     core = read.core
-    rows = _random_rows(core, _declared(graph, read.matrix))
+    rows = _random_rows(core, graph.widths.get(read.matrix, 0))
     kind = graph.types[read.matrix]
     if kind.startswith("int"):
         rows = np.rint(np.clip(rows, -1e6, 1e6))
@@ -592,18 +587,12 @@ def _link(shares: Floats, scores: Floats) -> Probability | None:
     return "identity" if same(shares[:, 1], scores) else None
 
 
-def _declared(graph: Graph, tensor: str) -> int:
-    """Return the width that the graph declares for a tensor, 0 if it does not."""
-    widths = {value.name: value.type.tensor_type.shape.dim[1].dim_value for value in graph.inputs}
-    return int(widths.get(tensor, 0))
-
-
 def _sets_of(core: TreeEnsemble, place: int) -> list[frozenset[float]]:
     """Return the sets of values with which trees compare a column."""
-    sets = []
+    sets: list[frozenset[float]] = []
     for tree in core.trees:
         chosen = tree.subset[(tree.feature == place) & (tree.subset >= 0)]
-        sets += [tree.sets[k] for k in chosen.tolist()]
+        sets += map(tree.sets.__getitem__, chosen.tolist())
     return sets
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeAlias, final
@@ -45,9 +45,10 @@ def _label_type(at: Mapping[str, Any], given: str) -> str:
         return _kind_of(at["values_tensor"])
     if at.get("values_floats"):
         return "float32"
+    is_text = at.get("values_strings") or at.get("classlabels_strings")
     if at.get("classes_strings"):  # ai.onnx.ml 1: text to numbers or back
-        return "int64" if given == "object" else "object"
-    return "object" if at.get("values_strings") or at.get("classlabels_strings") else "int64"
+        is_text = given != "object"
+    return "object" if is_text else "int64"
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
@@ -102,6 +103,21 @@ class Graph:
         return tuple(value for value in self.source.model.graph.input if value.name not in self.constants)
 
     @cached_property
+    def names(self) -> list[str]:
+        """Names of these inputs."""
+        return [str(value.name) for value in self.inputs]
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The width of each input that declares one, else 0."""
+        return {value.name: value.type.tensor_type.shape.dim[1].dim_value for value in self.inputs}
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """Names of the tensors that the graph gives."""
+        return [value.name for value in self.source.model.graph.output]
+
+    @cached_property
     def makers(self) -> dict[str, NodeProto]:
         """The node behind each computed tensor."""
         return {name: node for node in self.nodes for name in node.output if name}
@@ -122,6 +138,10 @@ class Graph:
             if node.op_type in CLASSIFIERS:
                 types[node.output[1]] = "float32"
         return types
+
+    def of_type(self, operators: Collection[str]) -> list[NodeProto]:
+        """Return the nodes of some operators."""
+        return [node for node in self.nodes if node.op_type in operators]
 
     def readers(self, name: str) -> list[NodeProto]:
         """Return the nodes that read a tensor."""
@@ -152,15 +172,15 @@ class Graph:
         read = {name for node in nodes for name in node.input} | set(wanted)
         fixed = [node for node in model.graph.node if node.output[0] in self.constants]
         declared = {value.name: value for value in self.inputs}
+        inputs = []
         for name in given:
             if not self.types[name]:
                 raise self.source.refuse("tensors of usual types", f"has {name!r} of another", "Export it in float32.")
-        inputs = [
-            declared[name]
-            if name in declared
-            else helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(self.types[name])), None)
-            for name in given
-        ]
+            if name in declared:
+                inputs.append(declared[name])
+            else:
+                kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.types[name]))
+                inputs.append(helper.make_tensor_value_info(name, kind, None))
         outputs = [onnx.ValueInfoProto(name=name) for name in wanted]
         kept = [tensor for tensor in model.graph.initializer if tensor.name in read or fixed]
         graph = helper.make_graph([*fixed, *nodes], "part", inputs, outputs, kept)
@@ -189,9 +209,9 @@ class Part:
         """Return the wanted tensors for the given ones."""
         feeds = dict(zip(self.given, arrays, strict=True))
         if feeds.keys() >= set(self.wanted):  # onnxruntime 1.20 hands out freed memory for an output that is an input
-            return [feeds[name] for name in self.wanted]
+            return list(map(feeds.__getitem__, self.wanted))
         results = self._safely(lambda: self._session.run(list(self.wanted), feeds))
-        return [np.asarray(array) for array in results]
+        return list(map(np.asarray, results))
 
     def load(self) -> Part:
         """Refuse now what the runtime cannot load."""
@@ -264,11 +284,9 @@ class OnnxColumns:
     def transform(self, rows: Any) -> NDArray[Any]:
         """Return the matrix that the model proper reads, (n, m)."""
         if not hasattr(self, "feature_names_in_") and rows.dtype == object:
-            names = list(self.space.names)
-            coordinates = self.space.coordinates(pd.DataFrame(rows, columns=names))
+            coordinates = self.space.coordinates(pd.DataFrame(rows, columns=list(self.space.names)))
             rows = Encoding.identity(self.space).matrix(coordinates)
-        part = self.graph.part([value.name for value in self.graph.inputs], [self.matrix])
-        return part.run(*self.feeds(rows))[0]
+        return self.graph.part(self.graph.names, [self.matrix]).run(*self.feeds(rows))[0]
 
     def columns(self, trace: Trace) -> list[Column]:
         """Return the columns of the matrix as functions of the raw ones."""
@@ -280,9 +298,8 @@ class OnnxColumns:
             value = self.graph.inputs[0]
             known[value.name] = self._given(value, Encoding.identity(self.space).columns)
         for node in self.graph.before([self.matrix]):
-            known[node.output[0]] = COLUMNWISE[node.op_type](
-                self, node, [known[name] for name in self.graph.data(node)]
-            )
+            read = list(map(known.__getitem__, self.graph.data(node)))
+            known[node.output[0]] = COLUMNWISE[node.op_type](self, node, read)
         row = known[self.matrix]
         if row.ndim != 1:
             raise self.graph.source.refuse(
@@ -295,23 +312,24 @@ class OnnxColumns:
         return self.graph.source.refuse(needs, f"has {title(node)} before its model{why}", then)
 
     def _given(self, value: Any, columns: Any) -> Columns:
-        dtype = DTYPES.get(value.type.tensor_type.elem_type, "")
+        dtype = self.graph.types[value.name]
         row = []
         for column in columns:
-            number = column.table is None
-            if number and dtype not in {"float32", "float64", "int64", "int32"}:
+            if column.table is not None:
+                row.append(Column(column.feature, table=()))
+                continue
+            if dtype not in {"float32", "float64", "int64", "int32"}:
                 raise self.graph.source.refuse(
                     "numbers as inputs for numeric columns",
                     f"takes {self.space[column.feature].kind} column {column.feature!r} as {_NAMES.get(dtype, 'else')}",
                     "Describe the column by its levels, as categorical or binary.",
                 )  # fmt: skip
-            if number and dtype.startswith("int") and self.space[column.feature].kind != "integer":
+            if dtype.startswith("int") and self.space[column.feature].kind != "integer":
                 raise self.graph.source.refuse(
                     "integer columns in an input of integers", f"takes column {column.feature!r}, which is continuous",
                     "Make its kind integer, or export the model with float inputs.",
                 )  # fmt: skip
-            first = (_CAST,) if number and dtype == "float32" else ()
-            row.append(Column(column.feature, steps=first, table=None if number else ()))
+            row.append(Column(column.feature, steps=(_CAST,) if dtype == "float32" else ()))
         return as_row(row)
 
 
@@ -349,7 +367,7 @@ def _numbers(columns: Columns, more: Callable[[Column, int], Sequence[Step]]) ->
 
 def steps_of(node: NodeProto, constant: NDArray[Any], place: int, dtype: str) -> tuple[Step, ...] | None:
     """Return what an elementwise operator with a constant does to a number; None where it does not increase."""
-    operand = np.asarray(constant).ravel()[place if constant.size > 1 else 0]
+    operand = np.asarray(constant).ravel()[min(place, constant.size - 1)]
     operation = ARITHMETIC[node.op_type]
     if operation in {"divide", "multiply"} and not operand > 0:
         return None
@@ -385,7 +403,9 @@ def _arithmetic(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
     fits = constant.size in {1, columns.shape[-1]} and dtype.startswith("float") and not swapped
 
     def steps(column: Column, place: int) -> Sequence[Step]:
-        more = steps_of(node, constant, place, dtype) if fits else None
+        more = None
+        if fits:
+            more = steps_of(node, constant, place, dtype)
         if more is None:
             raise step.refuse(
                 node, "columns that rise with their raw column", "Scale columns by positive factors.",
@@ -406,13 +426,16 @@ def _scaler(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns
         raise step.refuse(node, "an offset and a scale per column", "Export it anew.")
 
     def steps(column: Column, place: int) -> Sequence[Step]:  # noqa: ARG001
-        k = place if len(scale) > 1 else 0
+        k = min(place, len(scale) - 1)
         if not (np.isfinite(offset[k]) and 0 < scale[k] < np.inf):
             raise step.refuse(node, "positive finite scales", "Fit the scaler anew.", f" with scale {scale[k]}")
-        before = (_CAST,) if source.startswith("int") else ()
         kind = np.dtype(dtype).type
-        after = (_CAST,) if dtype == "float64" else ()
-        return (*before, Step("subtract", kind(offset[k]), dtype), Step("multiply", kind(scale[k]), dtype), *after)
+        done = [Step("subtract", kind(offset[k]), dtype), Step("multiply", kind(scale[k]), dtype)]
+        if source.startswith("int"):
+            done.insert(0, _CAST)
+        if dtype == "float64":
+            done.append(_CAST)
+        return done
 
     return _numbers(columns, steps)
 
@@ -432,10 +455,9 @@ def _clip(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     ends: list[tuple[Any, Any]] = []
     for operation, key, place in (("at_least", "min", 1), ("at_most", "max", 2)):
         name = node.input[place] if len(node.input) > place else ""
+        bound = None
         if name or key in at:
             bound = step.graph.constants.get(name, at.get(key))
-        else:
-            bound = None
         if name and name not in step.graph.constants:
             raise step.refuse(node, "constant ends of a clip", "Export it anew.")
         if bound is not None:
@@ -463,10 +485,9 @@ def _one_hot(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Column
     columns = given[0]
     _levels_only(step, node, columns)
     known = list(at.get("cats_strings", []) or at.get("cats_int64s", []))
-    if not at.get("zeros", 1):
-        source = step.graph.types.get(node.input[0], "")
+    if not at.get("zeros", 1) and step.graph.types.get(node.input[0], "") == "object":
         for column in columns.flat:
-            for level in step.space[column.feature].levels if source == "object" else ():
+            for level in step.space[column.feature].levels:
                 if level not in known:
                     raise step.refuse(
                         node, "levels that its encoder knows", "Remove the level from the space.",
@@ -501,10 +522,9 @@ def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
 def _pick(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     places = step.graph.constants.get(node.input[1])
     columns = given[0]
+    axis = columns.ndim
     if node.op_type == "Gather":
         axis = attributes(node).get("axis", 0)
-    else:
-        axis = columns.ndim
     if places is None or axis % (columns.ndim + 1) != columns.ndim:
         raise step.refuse(node, "columns picked by constant places", "Export it anew.")
     if node.op_type == "ArrayFeatureExtractor":

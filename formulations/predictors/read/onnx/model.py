@@ -87,8 +87,7 @@ def read_layers(graph: Graph) -> Layers:
     UnsupportedModelError
         There is none, it branches, or an operator in it is no affine function of the row.
     """
-    last = [node for node in graph.nodes if node.op_type in MATRICES][-1]
-    chain = _chain(graph, last)
+    chain = _chain(graph, graph.of_type(MATRICES)[-1])
     first = next(place for place, node in enumerate(chain) if node.op_type in MATRICES)
     start = 0
     while start < first and _is_columnwise(graph, chain[start]):
@@ -136,11 +135,10 @@ def _chain(graph: Graph, last: NodeProto) -> list[NodeProto]:
     chain = [last]
     while (maker := graph.makers.get(graph.data(chain[0])[0])) is not None and maker.op_type in _CHAIN:
         chain.insert(0, maker)
-    ends = {value.name for value in graph.source.model.graph.output}
     while True:
         name = chain[-1].output[0]
         readers = graph.readers(name)
-        if name in ends or len(readers) != 1 or readers[0].op_type not in _CHAIN:
+        if name in graph.outputs or len(readers) != 1 or readers[0].op_type not in _CHAIN:
             return chain
         chain.append(readers[0])
 
@@ -166,7 +164,9 @@ def _weights(graph: Graph, node: NodeProto) -> tuple[Floats, Floats]:
     matrix = matrix.astype(np.float64)
     if node.op_type == "MatMul":
         return matrix, np.zeros(matrix.shape[1])
-    matrix = at.get("alpha", 1.0) * (matrix.T if at.get("transB", 0) else matrix)
+    if at.get("transB", 0):
+        matrix = matrix.T
+    matrix = at.get("alpha", 1.0) * matrix
     if len(node.input) < 3 or not node.input[2]:
         return matrix, np.zeros(matrix.shape[1])
     return matrix, at.get("beta", 1.0) * _vector(graph, node, node.input[2], matrix.shape[1])
@@ -176,9 +176,8 @@ def _vector(graph: Graph, node: NodeProto, name: str, size: int) -> Floats:
     """Return a constant as one number per unit."""
     constant = graph.constants.get(name)
     if constant is None or constant.size not in {1, size} or any(dim != 1 for dim in constant.shape[:-1]):
-        if constant is None:
-            shape = "no constant"
-        else:
+        shape = "no constant"
+        if constant is not None:
             shape = f"shape {constant.shape}"
         raise graph.source.refuse(
             f"one constant per unit, {size}", f"has {shape} for {name!r} in {title(node)}", "Export a dense layer."
@@ -227,12 +226,15 @@ class _AffineChain:
         return tuple(self.weights), tuple(self.biases)
 
     def _close(self) -> None:
-        self.weights.append(self._identity() if self.matrix is None else self.matrix)
+        self.weights.append(self._product())
         self.biases.append(self.bias)
         self.matrix = None
         self.bias = np.zeros(self.width)
 
-    def _identity(self) -> Floats:
+    def _product(self) -> Floats:
+        """Return the matrices since the last layer as one; the identity where there is none."""
+        if self.matrix is not None:
+            return self.matrix
         if self.width > _WIDEST:
             raise self.graph.source.refuse(
                 f"at most {_WIDEST} units that are scaled one by one",
@@ -243,11 +245,7 @@ class _AffineChain:
 
     def _scale(self, factor: Floats, offset: Floats) -> None:
         if (factor != 1.0).any():
-            if self.matrix is None:
-                matrix = self._identity()
-            else:
-                matrix = self.matrix
-            self.matrix = factor[:, None] * matrix
+            self.matrix = factor[:, None] * self._product()
             self.bias = factor * self.bias
         self.bias = self.bias + offset
 
@@ -268,14 +266,16 @@ class _AffineChain:
 
     def _arithmetic(self, node: NodeProto) -> tuple[Floats, Floats]:
         first = node.input[0] in self.graph.constants
-        constant = _vector(self.graph, node, node.input[0 if first else 1], self.width)
+        constant = _vector(self.graph, node, node.input[int(not first)], self.width)
         one = np.ones(self.width)
         none = np.zeros(self.width)
         match node.op_type:
             case "Add":
                 return one, constant
+            case "Sub" if first:
+                return -one, constant
             case "Sub":
-                return (-one, constant) if first else (one, -constant)
+                return one, -constant
             case "Mul":
                 return constant, none
         if first or not constant.all():
@@ -385,7 +385,7 @@ class _Reader:
         aggregate = self.at.get("aggregate_function", "SUM")
         base = self._numbers("base_values", optional=True)
         averaged = self._averaged(aggregate)
-        trees = [self._tree(nodes, root) for root in nodes.roots]
+        trees = self._trees(nodes)
         if classifier and not one and not len(base):
             self._check_all_scored([nodes.value[places] for places in _leaves(nodes)])
         if len(base) not in {0, scores}:
@@ -393,7 +393,7 @@ class _Reader:
         self._check_link(self.at.get("post_transform", "NONE"), classifier, one)
         divisor = float(len(trees)) if averaged else 1.0
         return Ensemble(
-            (*trees, *_constant(base * divisor)), None if labels is None else tuple(labels),
+            (*trees, *_constant(base * divisor)), labels,
             0.5 if one and (weights >= 0).all() else 0.0, divisor,
         )  # fmt: skip
 
@@ -403,8 +403,8 @@ class _Reader:
         self._check_link(self._choice("post_transform", 0, _LINKS), classifier=False, one=False)
         averaged = self._averaged(aggregate)
         nodes = self._new_nodes(count)
-        trees = [self._tree(nodes, root) for root in nodes.roots]
-        return Ensemble(tuple(trees), None, 0.0, float(len(trees)) if averaged else 1.0)
+        trees = self._trees(nodes)
+        return Ensemble(trees, None, 0.0, float(len(trees)) if averaged else 1.0)
 
     def _choice(self, name: str, default: int, names: Sequence[str]) -> str:
         number = int(self.at.get(name, default))
@@ -412,15 +412,15 @@ class _Reader:
             raise self.fail(f"{name} from 0 to {len(names) - 1}", f"{name}={number}")
         return names[number]
 
-    def _labels(self) -> list[Any]:
+    def _labels(self) -> tuple[Any, ...]:
         texts = self.at.get("classlabels_strings", [])
         numbers = self.at.get("classlabels_int64s", [])
         labels = list(texts or numbers)
         if (texts and numbers) or len(labels) < 2 or len(set(labels)) != len(labels):
             raise self.fail("at least two different class labels", f"{labels}", "Export a classifier of two classes.")
-        return labels
+        return tuple(labels)
 
-    def _weights(self, classifier: bool, labels: list[Any] | None) -> tuple[NDArray[np.intp], Floats, int]:
+    def _weights(self, classifier: bool, labels: tuple[Any, ...] | None) -> tuple[NDArray[np.intp], Floats, int]:
         kind = "class" if classifier else "target"
         ids = self._ints(f"{kind}_ids")
         weights = self._numbers(f"{kind}_weights")
@@ -445,9 +445,8 @@ class _Reader:
             raise self.fail(f"{name} below the number of scores, {count}", f"{bad[0] if len(bad) else 'none'}")
 
     def _check_lengths(self, lists: Mapping[str, Any]) -> None:
-        lengths = {name: len(values) for name, values in lists.items()}
-        if len(set(lengths.values())) > 1:
-            unequal = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        if len(set(map(len, lists.values()))) > 1:
+            unequal = ", ".join(f"{name} {len(values)}" for name, values in lists.items())
             raise self.fail("lists of one length", f"lengths {unequal}")
 
     def _ints(self, name: str) -> NDArray[np.intp]:
@@ -464,7 +463,7 @@ class _Reader:
                 given.append(self.at[key])
         if len(given) > 1 or (not given and not optional):
             raise self.fail(f"{name} once", f"it {len(given)} times")
-        values = np.asarray(given[0] if given else [], dtype=np.float64)
+        values = np.asarray(next(iter(given), []), dtype=np.float64)
         if values.ndim != 1:
             raise self.fail(f"a list {name}", f"shape {values.shape}")
         bad = values[~np.isfinite(values)]
@@ -503,7 +502,7 @@ class _Reader:
 
     def _old_nodes(self, kind: str, ids: NDArray[np.intp], weights: Floats, count: int) -> _EnsembleNodes:
         names = ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids")
-        tree, node, feature, true, false = (self._ints(name) for name in names)
+        tree, node, feature, true, false = map(self._ints, names)
         modes = list(self.at.get("nodes_modes", []))
         threshold = self._numbers("nodes_values")
         self._check_lengths({
@@ -550,11 +549,11 @@ class _Reader:
         names = (
             "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs",
         )  # fmt: skip
-        feature, true, false, true_leaf, false_leaf = (self._ints(name) for name in names)
+        feature, true, false, true_leaf, false_leaf = map(self._ints, names)
         codes = self._ints("nodes_modes")
         if ((codes < 0) | (codes >= len(_MODES))).any():
             raise self.fail(f"modes from 0 to {len(_MODES) - 1}", f"mode {codes.max()}")
-        modes = [_MODES[code] for code in codes.tolist()]
+        modes = list(map(_MODES.__getitem__, codes.tolist()))
         splits = self._splits(modes)
         weights = self._numbers("leaf_weights")
         targets = self._ints("leaf_targetids")
@@ -578,16 +577,12 @@ class _Reader:
         if not len(roots) or ((roots < 0) | (roots >= inner)).any():
             raise self.fail("tree_roots that are nodes", f"{roots.tolist()[:5]}")
         # A root whose two children are one leaf is a tree without a split.
-        start = []
-        for r in roots:
-            if links[0][r] == links[1][r] >= inner:
-                start.append(int(links[0][r]))
-            else:
-                start.append(int(r))
+        first = links[0][roots]
+        start = np.where((first == links[1][roots]) & (first >= inner), first, roots)
         value = np.full((inner + leaves, count), np.nan)
         value[inner + np.arange(leaves), targets] = weights
         return _EnsembleNodes(
-            start, np.concatenate([feature, np.full(leaves, -1)]), np.concatenate([splits, np.zeros(leaves)]),
+            start.tolist(), np.concatenate([feature, np.full(leaves, -1)]), np.concatenate([splits, np.zeros(leaves)]),
             [*modes, *["LEAF"] * leaves], links[0], links[1], value, self._sets(modes),
         )  # fmt: skip
 
@@ -604,13 +599,12 @@ class _Reader:
         owners = [i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"]
         values = np.asarray(self.at.get("membership_values", []), dtype=np.float64)
         ends = np.flatnonzero(np.isnan(values))
+        parts = []
         if len(values):
             parts = [part[~np.isnan(part)] for part in np.split(values, ends)]
-        else:
-            parts = []
         if parts and not len(parts[-1]):
             parts.pop()
-        if len(parts) != len(owners) or not all(len(part) for part in parts) or np.isinf(values).any():
+        if len(parts) != len(owners) or not all(map(len, parts)) or np.isinf(values).any():
             raise self.fail("a set of finite values per BRANCH_MEMBER node", f"{len(parts)} for {len(owners)} nodes")
         return {i: frozenset(part.tolist()) for i, part in zip(owners, parts, strict=True)}
 
@@ -635,6 +629,9 @@ class _Reader:
                 depth[child] = depth[node] + 1
                 order.append(child)
         return number
+
+    def _trees(self, nodes: _EnsembleNodes) -> tuple[Tree, ...]:
+        return tuple(self._tree(nodes, root) for root in nodes.roots)
 
     def _tree(self, nodes: _EnsembleNodes, root: int) -> Tree:
         """Return one tree with its nodes numbered from the root."""

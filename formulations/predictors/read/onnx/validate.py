@@ -287,10 +287,9 @@ def _load_external(source: ValidatedModel, tensor: TensorProto, folder: Path | N
         raise source.refuse("data within it", f"has {title}", anew)
     path = Path(location)
     is_local = not (path.is_absolute() or ".." in path.parts or not location or "\\" in location or ":" in location)
+    real = None
     if is_local and "\0" not in location:
         real = (folder / path).resolve()
-    else:
-        real = None
     if real is None or not real.is_relative_to(folder.resolve()) or not real.is_file():
         raise source.refuse(what, f"has {title}", anew)
     size = math.prod(tensor.dims) * _ITEM_BYTES[tensor.data_type]
@@ -335,10 +334,9 @@ def _check_order(source: ValidatedModel) -> None:
     for node in graph.node:
         for name in node.input:
             if name and name not in known:
+                but = "reads {!r}, which nothing makes"
                 if name in made:
                     but = "reads {!r} before it is made (a cycle, or out of order)"
-                else:
-                    but = "reads {!r}, which nothing makes"
                 raise source.refuse(
                     "nodes in order, each reading what is there", f"has {_title(node)}, which {but.format(name)}",
                     "Export it anew.",
@@ -392,10 +390,7 @@ def _check_growth(source: ValidatedModel) -> None:
             constants[node.output[0]] = (list(shape), math.prod(shape))
             continue
         data = [name for name in node.input if name in size]
-        fixed = []
-        for name in node.input:
-            if name in constants:
-                fixed.append(constants[name])
+        fixed = [constants[name] for name in node.input if name in constants]
         if node.op_type in ELEMENTWISE and len(data) > 1 and data[1] not in sums:
             raise source.refuse(
                 "one path from the columns to the prediction", f"has {_title(node)} of two computed tensors",

@@ -89,11 +89,10 @@ _REGRESSORS: Final = (
 
 
 def _regressor(model: Any, dtype: str) -> Affine:
-    name = type(model).__name__
     coef = dense(model.coef_)
     if coef.ndim != 1:
         raise refuse(
-            "one output", f"{name} was fitted on y with {coef.shape[0]} column(s)",
+            "one output", f"{type(model).__name__} was fitted on y with {coef.shape[0]} column(s)",
             "Fit it on a one-dimensional y, one model per output.",
         )  # fmt: skip
     return Affine(coef, dense(model.intercept_), dtype=_width(coef, dtype))
@@ -104,8 +103,10 @@ def _classifier(model: Any, dtype: str) -> Affine:
     binarizer = getattr(model, "_label_binarizer", None)
     if binarizer is not None and binarizer.y_type_.startswith("multilabel"):
         raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
-    logistic = name in _LOGISTIC or (name == "SGDClassifier" and model.loss == "log_loss")
-    return _affine(model, dtype, "logistic" if logistic else None, "positive")
+    probability: Probability | None = None
+    if name in _LOGISTIC or (name == "SGDClassifier" and model.loss == "log_loss"):
+        probability = "logistic"
+    return _affine(model, dtype, probability, "positive")
 
 
 def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
@@ -125,10 +126,12 @@ def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
 def _affine(model: Any, dtype: str, probability: Probability | None, decision: Decision) -> Affine:
     coef = dense(model.coef_)
     labels = model.classes_.tolist()
-    two = len(labels) == 2
+    if len(labels) != 2:
+        decision = "argmax"
+        probability = None
     return Affine(
-        coef, dense(model.intercept_), labels=labels, decision=decision if two else "argmax",
-        probability=probability if two else None, dtype=_width(coef, dtype),
+        coef, dense(model.intercept_), labels=labels, decision=decision, probability=probability,
+        dtype=_width(coef, dtype),
     )  # fmt: skip
 
 
@@ -175,10 +178,9 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
     if labels is not None and model.n_outputs_ > 1 and model.out_activation_ != "softmax":
         raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
     width = str(np.result_type(dtype, np.float32, *model.coefs_))
+    link = None
     if labels is not None and len(labels) == 2:
         link = _Logistic(width)
-    else:
-        link = None
     return ReluNetwork(
         [layer.T for layer in _finite(model, "coefs_")], _finite(model, "intercepts_"),
         labels=labels, activations=[model.activation] * (len(model.coefs_) - 1), probability=link, dtype=width,
@@ -337,15 +339,13 @@ def _tuned(model: Any, behind: Behind) -> Composite:
 
 def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> Composite:
     """Read ``positive iff value >= threshold``; None is the second label."""
-    name = type(model).__name__
     labels = labels_of(model)
     estimator = getattr(model, "estimator_", model.estimator)
     methods = model._get_response_method()  # noqa: SLF001
-    if positive is None:
-        position = 1
-    else:
+    position = 1
+    if positive is not None:
         position = labels.index(positive)
-    member = Member.read(behind, f"the classifier under {name}", estimator)
+    member = Member.read(behind, f"the classifier under {type(model).__name__}", estimator)
     asked = response(member, [methods] if isinstance(methods, str) else methods, position)
     if threshold == "auto":
         cut = {"predict_proba": 0.5}.get(asked.method, 0.0)
@@ -367,10 +367,9 @@ def _transformed(model: Any, behind: Behind) -> Composite:
     if name == "FunctionTransformer" and transformer.func is None and transformer.inverse_func is None:
         return member.core, member.encoding
     if name != "StandardScaler":
+        func = name
         if model.transformer is None:
             func = f"func={getattr(model.func, '__name__', model.func)}"
-        else:
-            func = name
         raise refuse(
             "a target in its own units or scaled by StandardScaler", f"TransformedTargetRegressor has {func}",
             "Give its regressor_ and state the target in transformed units.",
@@ -436,10 +435,9 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
 
 
 def _like(estimator: Any) -> str:
+    kind = "Regressor"
     if hasattr(estimator, "classes_"):
         kind = "Classifier"
-    else:
-        kind = "Regressor"
     return f"RandomForest{kind} or HistGradientBoosting{kind}"
 
 

@@ -71,8 +71,7 @@ class Member:
         if core.probability == "identity":
             weights = [[[-1.0], [1.0]]]
             whole = Combination([self.predictor], weights, [1.0, 0.0], labels=core.labels, probability="share")
-            encoding = coordinate_encoding(self.predictor.space)
-            return dataclasses.replace(self.predictor, core=whole, encoding=encoding)
+            return dataclasses.replace(self.predictor, core=whole, encoding=coordinate_encoding(self.predictor.space))
         raise refuse("probabilities that are linear in a member's score", f"those of {self.title} are not", instead)
 
 
@@ -136,7 +135,7 @@ def composite(core: Combination) -> Composite:
 
 def count(members: Sequence[Predictor], weights: Sequence[ArrayLike], **options: Any) -> Combination:
     """Return a count of what members say, with options of `Combination`; a single tree says its label at each leaf."""
-    return Combination([_says(member) for member in members], weights, votes=True, **options)
+    return Combination(list(map(_says, members)), weights, votes=True, **options)
 
 
 def _says(member: Predictor) -> Predictor:
@@ -197,4 +196,4 @@ class ColumnSubset:
 
     def columns(self, before: Trace) -> list[Column]:
         """Return what the member's columns are."""
-        return [before.columns[place] for place in self.places]
+        return list(map(before.columns.__getitem__, self.places))

@@ -146,30 +146,30 @@ def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
 
 
 def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
-    scores = model.n_trees_per_iteration_
     trees = []
     for stage in model._predictors:  # noqa: SLF001
         for k, member in enumerate(stage):
             nodes = member.nodes
             links = (nodes["left"], nodes["right"])
-            value = _column(nodes["value"], k, scores)
+            value = _column(nodes["value"], k, model.n_trees_per_iteration_)
             leaf = nodes["is_leaf"] != 0
             trees.append(_tree(leaf, nodes["feature_idx"], nodes["num_threshold"], links, value, *_categories(member)))
     return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
 
 
 def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decision: Decision) -> TreeEnsemble:
-    name = type(model).__name__
     if model.loss not in _SUMS:
         raise refuse(
-            "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
+            "a prediction that is a sum of leaves", f"{type(model).__name__} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
     labels = class_labels(model)
-    two = labels is not None and len(labels) == 2
+    of_two: dict[str, Any] = {}
+    if labels is not None and len(labels) == 2:
+        of_two = {"decision": decision, "probability": "logistic"}
     return TreeEnsemble(
         trees, base, labels=labels, divisor=0.5 if model.loss == "exponential" else 1.0, input_dtype=width,
-        decision=decision if two else None, probability="logistic" if two else None, n_inputs=model.n_features_in_,
+        n_inputs=model.n_features_in_, **of_two,
     )  # fmt: skip
 
 
@@ -262,6 +262,10 @@ def _values(members: Sequence[Member]) -> list[Predictor]:
     for member in members:
         if member.predictor.labels is not None:
             raise refuse("members that are regressors", f"{member.title} is a classifier", "Fit it over regressors.")
+    return _predictors(members)
+
+
+def _predictors(members: Sequence[Member]) -> list[Predictor]:
     return [member.predictor for member in members]
 
 
@@ -290,7 +294,7 @@ def _voting_classifier(model: Any, behind: Behind) -> Composite:
     members, weights = _voting(model, behind)
     parts = [member.places(range(len(labels))) for member in members]
     if model.voting == "hard":
-        return composite(count([member.predictor for member in members], _weighted(parts, weights), labels=labels))
+        return composite(count(_predictors(members), _weighted(parts, weights), labels=labels))
     only = members[0].predictor.core
     if len(members) == 1 and only.n_scores == 1 and only.probability is not None:
         return _only(members[0], labels)
@@ -354,7 +358,7 @@ def _bagging_classifier(model: Any, behind: Behind) -> Composite:
     members = _bagged(model, behind)
     parts = [member.places(range(len(labels))) for member in members]
     if not hasattr(model.estimators_[0], "predict_proba"):
-        predictors = [member.predictor for member in members]
+        predictors = _predictors(members)
         return composite(count(predictors, parts, divisor=model.n_estimators, labels=labels, probability="share"))
     instead = "Bag trees, or classifiers without predict_proba, such as LinearSVC, whose votes are counted."
     return average([member.shares(instead) for member in members], parts, model.n_estimators, labels)
@@ -372,11 +376,11 @@ def _adaboost(model: Any, behind: Behind) -> Composite:
     members = _on_columns(model, behind, model.estimators_, columns)
     parts = []
     # Weights of stages that were not reached are 0.
-    for votes, weight in zip([member.places(labels) for member in members], model.estimator_weights_, strict=False):
+    for member, weight in zip(members, model.estimator_weights_, strict=False):
         # The library's own expression: -1 / (K - 1) is rounded before it meets the weight.
-        parts.append(np.where(votes, weight, -1 / (len(labels) - 1) * weight))
+        parts.append(np.where(member.places(labels), weight, -1 / (len(labels) - 1) * weight))
     total = float(model.estimator_weights_.sum())
-    predictors = [member.predictor for member in members]
+    predictors = _predictors(members)
     if len(labels) == 2:  # the second's sum less the first's, which is its negative: twice the second's, rounded alike
         second = [part[1:] for part in parts]
         options = {"divisor": total / 2.0, "labels": labels, "decision": "positive", "probability": "logistic"}
@@ -395,12 +399,12 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
     read = []
     for label, one in zip(labels[-len(model.estimators_) :], model.estimators_, strict=True):
         read.append(Member.read(behind, f"the member of OneVsRestClassifier for {label!r}", one))
-    members = [member.predictor for member in read]
+    members = _predictors(read)
     if members[0].labels is None:
         if len(labels) == 2:
             then = "Fit a classifier under it."
             raise refuse("classifiers for two classes", f"{read[0].title} is a regressor", then)
-        parts: list[Any] = [np.eye(len(labels))[:, [k]] for k in range(len(labels))]
+        parts: list[Any] = list(np.eye(len(labels))[:, :, None])
         return composite(Combination(members, parts, labels=labels, decision=_ties(model)))
     responses = [response(member, methods) for member in read]
     if len(responses) == 1:
@@ -418,8 +422,7 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
         )  # fmt: skip
     scaled = []
     for k, one in enumerate(responses):
-        own_score = np.eye(len(labels))[k]
-        scaled.append(np.outer(own_score, one.row) * one.unit)
+        scaled.append(np.outer(np.eye(len(labels))[k], one.row) * one.unit)
     return composite(Combination(members, scaled, labels=labels, decision=_ties(model)))
 
 

@@ -155,18 +155,24 @@ def test_affine_is_the_real_function_rounded_once():
     assert Column("x").affine() == (1.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [Column(None, constant=2.0), Column("x", table=(0.0, 1.0)), Column("x", (Step("at_most", np.float64(1.0)),))],
-)
-def test_only_numbers_that_are_not_clipped_have_a_slope(column):
-    with pytest.raises(InvalidTypeError, match=r"Column.affine needs a numeric column that is not clipped"):
+NO_NUMBERS = [
+    (Column(None, constant=2.0), "it is constant"),
+    (Column("x", table=(0.0, 1.0)), "it reads the levels of 'x'"),
+]
+CLIPPED = (Column("x", (Step("at_most", np.float64(1.0)),)), "it clips 'x'")
+
+
+@pytest.mark.parametrize(("column", "reason"), [*NO_NUMBERS, CLIPPED])
+def test_only_numbers_that_are_not_clipped_have_a_slope(column, reason):
+    with pytest.raises(
+        InvalidTypeError, match=rf"Column.affine needs a numeric column that is not clipped, but {reason}\. Use"
+    ):
         column.affine()
 
 
-@pytest.mark.parametrize("column", [Column(None, constant=2.0), Column("x", table=(0.0, 1.0))])
-def test_only_numbers_have_a_largest_left(column):
-    with pytest.raises(InvalidTypeError, match=r"largest_left needs a numeric column, .* Use goes_left."):
+@pytest.mark.parametrize(("column", "reason"), NO_NUMBERS)
+def test_only_numbers_have_a_largest_left(column, reason):
+    with pytest.raises(InvalidTypeError, match=rf"largest_left needs a numeric column, but {reason}\. Use goes_left."):
         column.largest_left([0.5], "float32")
 
 

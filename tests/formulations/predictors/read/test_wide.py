@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import ceopt
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.space.encoding import WIDE, SparseTable, entries, span
+from ceopt.formulations.space.encoding import WIDE, SparseTable, nonzero_entries, table_range
 from ceopt.solvers.errors import UnsupportedModelError
 
 #: Where the number of columns from which zeros are left out is read.
@@ -34,7 +34,7 @@ TABLES = [(0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 0.0), (2.0, -1.0, 0.5), (0.0, np.nan,
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_without_zeros_holds_the_same(table: tuple[float, ...]) -> None:
-    ranks, values = entries(table)
+    ranks, values = nonzero_entries(table)
     sparse = SparseTable(len(table), tuple(ranks.tolist()), tuple(values.tolist()))
 
     assert len(sparse) == len(table)
@@ -45,9 +45,13 @@ def test_a_table_without_zeros_holds_the_same(table: tuple[float, ...]) -> None:
     assert sparse[-1] == table[-1]
     with pytest.raises(IndexError):
         sparse[len(table)]
-    for mine, other in zip(entries(sparse), (ranks, values), strict=True):
+    for mine, other in zip(nonzero_entries(sparse), (ranks, values), strict=True):
         np.testing.assert_array_equal(mine, other)
-    assert span(sparse) == span(table) == np.nanmax(table) - np.nanmin(table)
+    assert table_range(sparse) == table_range(table) == np.nanmax(table) - np.nanmin(table)
+
+
+def test_a_table_of_missing_values_alone_has_no_width() -> None:
+    assert table_range((np.nan, np.nan)) == table_range(SparseTable(2, (0, 1), (np.nan, np.nan))) == 0.0
 
 
 # ---- what reading takes --------------------------------------------------------------------------------------------
