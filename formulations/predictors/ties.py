@@ -37,7 +37,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import table_range
+from ceopt.formulations.space.encoding import nonzero_entries, table_range
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
@@ -227,49 +227,107 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: R
     reach
         Values that the columns may take; None: all may move, and count from 0.
     """
-    if _is_counted(predictor) or not math.isfinite(away):
+    if _has_trees_or_votes(predictor) or not math.isfinite(away):
         return default_margin(predictor)
     wanted = min(LEAST_MARGIN, MARGIN_OF_THE_WAY * abs(away)) or default_margin(predictor)
     return max(wanted, rounding_at(predictor, coordinates, reach))
 
 
-def rounding_at(
-    predictor: Predictor, coordinates: Floats, reach: Reach | None = None, *, in_row: bool = False
-) -> float:
-    """Return how far apart scores at a point (1, d) are told, as :func:`margin_near` says; 0 of trees and votes.
+def rounding_at(predictor: Predictor, coordinates: Floats, reach: Reach | None = None) -> float:
+    """Return the least difference of scores that is not rounding at a point (1, d); 0 for trees and votes.
 
-    A row over the score may be missed by a solver by 1e-9 of the numbers that it adds up (``in_row``).
+    The larger of a solver's rounding of a row over the score and the model's own, added up over the parts of a
+    combination, each in its own score.
     """
-    if _is_counted(predictor):
+    if _has_trees_or_votes(predictor):
         return 0.0
-    shares = MARGIN_OF_A_ROW if in_row else MARGIN_OF_TERMS
     rounding = 0.0
     for part in predictor.parts:
-        size = _added_up(part, _in_rows(part, coordinates, reach), with_constants=reach is None)
-        rounding += max(shares[_width_of(part)] * size, _own_rounding_of(part, coordinates))
+        sums = _first_weights(part) @ _in_rows(part, coordinates, reach)
+        in_row = MARGIN_OF_TERMS[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=reach is None)
+        rounding += max(in_row, _summation_rounding_of(part, coordinates))
     return rounding
 
 
 def own_rounding(predictor: Predictor, coordinates: Floats) -> float:
-    """Return by how much two orders of adding up the numbers of a score differ at a point (1, d); 0 of trees, votes."""
-    if _is_counted(predictor):
+    """Return how much the score at a point (1, d) may change with the order of summation; 0 for trees and votes."""
+    if _has_trees_or_votes(predictor):
         return 0.0
-    return sum((_own_rounding_of(part, coordinates) for part in predictor.parts), 0.0)
+    rounding = _offset_rounding(predictor)
+    for part, weight in _weighted_parts(predictor):
+        rounding += weight * _summation_rounding_of(part, coordinates)
+    return rounding
 
 
-def _own_rounding_of(part: Predictor, coordinates: Floats) -> float:
-    return OWN_ROUNDING[_width_of(part)] * _added_up(part, _seen(part, coordinates), with_constants=True)
+def _summation_rounding_of(part: Predictor, coordinates: Floats) -> float:
+    sums = _first_weights(part) @ _seen(part, coordinates)
+    return OWN_ROUNDING[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=True)
+
+
+def _weighted_parts(predictor: Predictor) -> list[tuple[Predictor, float]]:
+    """Return the parts of a model, each with the most by which a score changes per unit of the part's scores."""
+    core = predictor.core
+    if not isinstance(core, Combination):
+        return [(predictor, 1.0)]
+    weighted = []
+    for member, weights in zip(core.members, core.weights, strict=True):
+        most = float(np.abs(weights).sum(axis=1).max()) / core.divisor
+        weighted += [(part, most * weight) for part, weight in _weighted_parts(member)]
+    return weighted
+
+
+def _offset_rounding(predictor: Predictor) -> float:
+    """Return the rounding of the constants that a combination adds to its members' scores."""
+    core = predictor.core
+    if not isinstance(core, Combination):
+        return 0.0
+    return OWN_ROUNDING["float64"] * float(np.abs(core.offset).max()) / core.divisor
 
 
 def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
-    """Return by how much a row over the score may be missed, anywhere in reach, where the model says that it is met.
+    """Return a bound on how far a row over the score may be missed at a point in reach where the model meets it.
 
-    That is a solver's rounding of the row, and the model's own steps.
+    The larger of what a solver may leave in a row, 1e-9 of its terms, and the rounding of the model's own sum; and
+    :func:`own_steps`. Terms are bounded column by column over the reach. Where a number has no end, the bound holds up
+    to the size of the factual only.
     """
-    roundings = []
-    for point in _corners(factual, reach):
-        roundings.append(rounding_at(predictor, point_row(predictor.space, point), reach, in_row=True))
-    return max(roundings) + own_steps(predictor, factual, reach)
+    if _has_trees_or_votes(predictor):
+        return 0.0
+    rounding = _offset_rounding(predictor) + own_steps(predictor, factual, reach)
+    points = [point_row(predictor.space, point) for point in _person_and_ends(factual, reach)]
+    for part, weight in _weighted_parts(predictor):
+        dtype = _float_dtype_of(part)
+        in_rows = _greatest_sums(part, [_in_rows(part, point, reach, factual) for point in points], reach)
+        seen = _greatest_sums(part, [_seen(part, point) for point in points], reach)
+        in_row = MARGIN_OF_A_ROW[dtype] * _absolute_score(part, in_rows, with_constants=False)
+        own = OWN_ROUNDING[dtype] * _absolute_score(part, seen, with_constants=True)
+        rounding += weight * max(in_row, own)
+    return rounding
+
+
+def _greatest_sums(part: Predictor, sizes: Sequence[Floats], reach: Reach) -> Floats:
+    """Return a bound on the absolute sums of the first layer, (K,), over the reach.
+
+    ``sizes``: the absolute terms (m,) at the person and at the ends. Levels of one column exclude each other.
+    """
+    weights = _first_weights(part)
+    greatest = np.max(sizes, axis=0)
+    sums_by_rank: dict[str, Floats] = {}
+    for place, column in enumerate(part.encoding.columns):
+        name = column.feature
+        if name is None or column.table is None or reach[name].is_point:
+            continue
+        greatest[place] = 0.0
+        ranks, values = nonzero_entries(column.table)
+        if name not in sums_by_rank:
+            sums_by_rank[name] = np.zeros((len(weights), len(column.table)))
+        sums_by_rank[name][:, ranks] += np.outer(weights[:, place], np.nan_to_num(np.abs(values)))
+    sums: Floats = weights @ greatest
+    for name, by_rank in sums_by_rank.items():
+        levels = reach[name]
+        assert isinstance(levels, Levels)  # noqa: S101 - only levels are encoded by tables
+        sums += by_rank[:, list(levels.ranks)].max(axis=1)
+    return sums
 
 
 def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
@@ -283,22 +341,24 @@ def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) 
     move and count from the factual; for networks weights are multiplied along the layers. 0 where there are none, and
     of trees and votes.
     """
-    if _is_counted(predictor):
+    if _has_trees_or_votes(predictor):
         return 0.0
-    corners = _corners(factual, reach)
+    points = _person_and_ends(factual, reach)
     total = 0.0
-    for part in predictor.parts:
+    for part, weight in _weighted_parts(predictor):
         errors = np.zeros(len(part.encoding.columns))
         for place, column in enumerate(part.encoding.columns):
             name = column.feature
             if name is not None and column.table is None and _counts_from_factual(part, name, factual, reach):
-                errors[place] = max(_error_of(column, point[name]) for point in corners)
+                errors[place] = max(_encoding_error(column, point[name]) for point in points)
         if errors.any():
-            total += _added_up(part, errors, with_constants=False) * min(part.core.n_scores, 2)
+            scores_compared = min(part.core.n_scores, 2)  # a decision between two scores has both errors
+            error = _absolute_score(part, _first_weights(part) @ errors, with_constants=False)
+            total += weight * error * scores_compared
     return total
 
 
-def _corners(factual: Mapping[str, float], reach: Reach) -> list[dict[str, float]]:
+def _person_and_ends(factual: Mapping[str, float], reach: Reach) -> list[dict[str, float]]:
     """Return the person, and the points at the lower and the upper ends of the numbers' reach."""
     lowest, highest = dict(factual), dict(factual)
     for name, part in reach.items():
@@ -319,7 +379,7 @@ def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float
     return origin_of(interval, part.space[name], factual[name]) != 0.0
 
 
-def _error_of(column: Column, x: float) -> float:
+def _encoding_error(column: Column, x: float) -> float:
     """Return by how much a column's value near x may be off: half a step of x itself, and a rounding an operation."""
     value: Any = np.array([x], dtype=np.float64)
     error = float(np.spacing(abs(x))) / 2.0
@@ -334,12 +394,12 @@ def _error_of(column: Column, x: float) -> float:
         return error + float(np.spacing(np.abs(value.astype(column.dtype)))[0]) / 2.0
 
 
-def _is_counted(predictor: Predictor) -> bool:
+def _has_trees_or_votes(predictor: Predictor) -> bool:
     """Return whether trees or votes make the score: it does not move with the numbers near a person."""
     return bool(predictor.forests) or (isinstance(predictor.core, Combination) and predictor.core.votes)
 
 
-def _width_of(part: Predictor) -> str:
+def _float_dtype_of(part: Predictor) -> str:
     """Return the float width in which a linear model or a network computes its score."""
     return str(np.result_type(part.encoding.dtype, getattr(part.core, "dtype", "float64")))
 
@@ -350,7 +410,9 @@ def _seen(part: Predictor, coordinates: Floats) -> Floats:
     return np.asarray(np.nan_to_num(np.abs(given.astype(np.float64))), dtype=np.float64)
 
 
-def _in_rows(part: Predictor, coordinates: Floats, reach: Reach | None) -> Floats:
+def _in_rows(
+    part: Predictor, coordinates: Floats, reach: Reach | None, factual: Mapping[str, float] | None = None
+) -> Floats:
     """Return the size of the numbers by which each column enters a row near a point: 0 where it cannot move.
 
     A number that counts from 0 enters as it stands, however large it is beside what a scaler makes of it.
@@ -365,19 +427,30 @@ def _in_rows(part: Predictor, coordinates: Floats, reach: Reach | None) -> Float
             sizes[place] = 0.0
         elif column.table is not None or not column.is_affine:
             continue
-        elif reach is None or not _counts_from_factual(part, name, point, reach):
+        elif reach is None or not _counts_from_factual(part, name, factual or point, reach):
             sizes[place] = max(sizes[place], abs(column.affine()[0] * point[name]))
     return sizes
 
 
-def _added_up(part: Predictor, sizes: Floats, *, with_constants: bool) -> float:
-    """Return the greatest score of a linear model or a network all of whose numbers are positive, at ``sizes`` (m,)."""
+def _first_weights(part: Predictor) -> Floats:
+    """Return the absolute weights of the first layer, (K, m)."""
     assert isinstance(part.core, AbstractLayers)  # noqa: S101 - trees have been dealt with
-    for weights, constants in part.core.layers:
-        sizes = np.abs(weights) @ sizes
+    weights: Floats = np.abs(part.core.layers[0][0])
+    return weights
+
+
+def _absolute_score(part: Predictor, sums: Floats, *, with_constants: bool) -> float:
+    """Return the greatest score with all weights and constants replaced by absolute values.
+
+    ``sums``: what the first layer adds up, (K,), without its constants.
+    """
+    assert isinstance(part.core, AbstractLayers)  # noqa: S101 - trees have been dealt with
+    for place, (weights, constants) in enumerate(part.core.layers):
+        if place > 0:
+            sums = np.abs(weights) @ sums
         if with_constants:
-            sizes = sizes + np.abs(constants)
-    return float(sizes.max(initial=0.0))
+            sums = sums + np.abs(constants)
+    return float(sums.max(initial=0.0))
 
 
 def row_scale(predictor: Predictor, margin: float) -> float:

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed
-from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import margin_near, own_steps, rounding_at
-from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.predictors.ties import margin_near, own_rounding, own_steps, rounding_at, rounding_in
+from ceopt.formulations.space.reachable import Levels, reach_of
 
 SCALERS = [MinMaxScaler, StandardScaler, RobustScaler]
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0, upper=9) for name in ("a", "b")])
@@ -78,6 +79,12 @@ def test_a_narrow_column_that_counts_from_the_person_widens_no_margin(scaler: An
     assert as_it_stands > 10.0 * from_the_person
 
 
+def up_to(point: dict[str, float]) -> Any:
+    """Return columns that reach no farther from 0 than a point."""
+    features = [ceopt.Feature(name, kind="continuous", lower=-at, upper=at) for name, at in point.items()]
+    return ceopt.FeatureSpace(features)
+
+
 def test_a_column_that_cannot_move_is_in_no_row_and_one_that_counts_from_zero_is_as_it_stands() -> None:
     space = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=-1e9, upper=1e9) for name in ("a", "b")])
     predictor = read(Affine([3.0, 7.0], 0.5), space)
@@ -86,10 +93,85 @@ def test_a_column_that_cannot_move_is_in_no_row_and_one_that_counts_from_zero_is
     fixed = space.update("a", mutable=False)
 
     assert rounding_at(predictor, coordinates, reach_of(space, point)) == pytest.approx(1e-11 * 3.7e8)
-    assert rounding_at(predictor, coordinates, reach_of(space, point), in_row=True) == pytest.approx(1e-9 * 3.7e8)
+    assert rounding_in(predictor, point, reach_of(up_to(point), point)) == pytest.approx(1e-9 * 3.7e8)
     # What the model itself adds up does not shrink by what is fixed.
     own = 2.0**-48 * (3.7e8 + 0.5)
     assert rounding_at(predictor, coordinates, reach_of(fixed, point)) == pytest.approx(max(1e-11 * 7e7, own))
+
+
+# ---- what a row may be missed by, anywhere in reach ------------------------------------------------------------------
+def cancelling() -> tuple[pd.DataFrame, Any, Any]:
+    """Return all rows of a level and a whole number, a model in which the level adds 1e16 and takes it, and a space."""
+    rows = pd.DataFrame([(c, k) for c in "AB" for k in range(4)], columns=["c", "k"])
+    level = OneHotEncoder(sparse_output=False)
+    columns = make_column_transformer((level, ["c"]), ("passthrough", ["k"]), (level, ["c"]))
+    model = make_pipeline(columns, LinearRegression()).fit(rows, np.arange(8.0))
+    model[-1].coef_ = np.array([0.0, 1e16, 0.4, 0.0, -1e16])
+    model[-1].intercept_ = -1.5
+    features = [
+        ceopt.Feature("c", kind="categorical", levels=["A", "B"]),
+        ceopt.Feature("k", kind="integer", lower=0, upper=3),
+    ]
+    return rows, model, ceopt.FeatureSpace(features)
+
+
+def test_a_level_that_the_person_does_not_have_counts_with_its_rounding() -> None:
+    """In real numbers the level does nothing; the model's own sum of 1e16 and 1.2 is 1e16 + 2."""
+    rows, model, space = cancelling()
+    factual = space.row(rows.iloc[[0]])
+    own = np.array([model.predict(rows.iloc[[place]])[0] for place in range(len(rows))])
+    off = np.abs(own - (0.4 * rows["k"] - 1.5)).max()
+    assert off > 0.5
+
+    assert rounding_in(read(model, space), factual, reach_of(space, factual)) > off
+
+    result = ceopt.explain(model, rows.iloc[[0]], space, target=ceopt.AtLeast(0.5), cost=ceopt.L1(scale="none"))
+    assert (result.status, dict(result[0].values)) == ("optimal", {"c": "B", "k": 3})
+
+
+def test_levels_count_with_the_largest_in_reach_and_exclude_each_other() -> None:
+    levels = [0.0, 1e6, 3e9]
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="ordinal", levels=levels) for name in ("a", "b")])
+    network = ReluNetwork([[[1.0, -1.0], [0.5, 0.0]], [[1.0, 2.0]]], [[0.0, 0.0], [0.0]])
+    point = {"a": 0.0, "b": 0.0}
+    reach = reach_of(space, point)
+
+    assert rounding_in(read(Affine([1.0, -2.0], 0.0), space), point, reach) == pytest.approx(1e-9 * 9e9)
+    assert rounding_in(read(network, space), point, reach) == pytest.approx(1e-9 * (6e9 + 2.0 * 1.5e9))
+
+    fewer = {**reach, "b": Levels((0, 1))}
+    assert rounding_in(read(Affine([1.0, -2.0], 0.0), space), point, fewer) == pytest.approx(1e-9 * (3e9 + 2e6))
+
+
+def test_columns_that_are_large_at_opposite_ends_count_together() -> None:
+    ends = {"a": (-1e8, 1.0), "b": (-1.0, 1e8)}
+    space = ceopt.FeatureSpace(
+        [ceopt.Feature(name, kind="continuous", lower=low, upper=high) for name, (low, high) in ends.items()]
+    )
+
+    below = rounding_in(read(Affine([1.0, 1.0], 0.0), space), HOME, reach_of(space, HOME))
+
+    assert below == pytest.approx(1e-9 * 2e8)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e12])
+def test_a_scaled_target_rounds_in_its_own_units(size: float) -> None:
+    """The regressor's scores are of size 1; the model's are of the target's size, and so is what they round."""
+    frame, _ = narrow(StandardScaler, 1e-9)
+    wanted = size * (3.0 + np.random.default_rng(1).normal(size=len(frame)))
+    regressor = make_pipeline(StandardScaler(), LinearRegression())
+    model = TransformedTargetRegressor(regressor, transformer=StandardScaler(), check_inverse=False).fit(frame, wanted)
+    space = ceopt.FeatureSpace.infer(frame)
+    factual = space.row(frame.iloc[[0]])
+    coordinates = np.array([[factual["level"]]])
+    reach = reach_of(space, factual)
+    whole, inner = read(model, space), read(model.regressor_, space)
+    scale, mean = float(model.transformer_.scale_[0]), float(model.transformer_.mean_[0])
+
+    assert own_steps(whole, factual, reach) == pytest.approx(scale * own_steps(inner, factual, reach))
+    offset = 2.0**-48 * abs(mean)
+    assert own_rounding(whole, coordinates) == pytest.approx(scale * own_rounding(inner, coordinates) + offset)
+    assert rounding_in(whole, factual, reach) == pytest.approx(scale * rounding_in(inner, factual, reach) + offset)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
