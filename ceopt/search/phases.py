@@ -91,14 +91,14 @@ def _looked(state: State) -> tuple[State, bool]:
     learned = state
     try:
         for margin in margins:
-            before = replace(state.having_learned(learned), answers=state.answers[:-1])
+            before = replace(state.with_facts_of(learned), answers=state.answers[:-1])
             learned = _solved(replace(before, question=few, margin=margin), state)
             if len(learned.answers) == len(state.answers):
                 found = replace(learned, question=question, margin=state.margin, refused=state.refused)
                 return found, True
     except OutOfTimeError:
         pass
-    return state.having_learned(learned), False
+    return state.with_facts_of(learned), False
 
 
 def _solved(state: State, whole: State) -> State:
@@ -189,10 +189,10 @@ def _with_any_tie(state: State) -> State:
                 return _accept(state, share, (learned, solved, accepted), infimum)
             is_proof = below > 0.0 or is_counted or 0.0 < share <= most_of_margin
             if solved.outcome.status is Stop.INFEASIBLE and is_proof:
-                return state.having_learned(learned)
+                return state.with_facts_of(learned)
     except OutOfTimeError:
         pass
-    state = state.having_learned(learned)
+    state = state.with_facts_of(learned)
     return replace(state, last=_unsettled(state, finding))
 
 
@@ -222,7 +222,7 @@ def _with_a_cheaper_tie(state: State) -> State:
                 break
     except OutOfTimeError:
         pass
-    state = state.having_learned(learned)
+    state = state.with_facts_of(learned)
     if is_proved or not finding.bound or not (is_disputed or _margin_is_dear(state)):
         return state
     cause = "Nearer to the decision the model refuses the solver's points"
@@ -233,16 +233,16 @@ def _tried(
     before: State, learned: State, share: float, below: float, most: float | None
 ) -> tuple[State, SolvedProgram, _Accepted | None]:
     """Solve with a share of the margin, with what the programs before have taught."""
-    tried = replace(before.having_learned(learned), margin=share * (before.margin or 0.0))
+    tried = replace(before.with_facts_of(learned), margin=share * (before.margin or 0.0))
     return _solve_tie(tried, most, below)
 
 
 def _accept(before: State, share: float, found: _Found, infimum: float | None) -> State:
     """Take as the answer the point accepted with a share of the margin, or a cheaper one with less of it."""
-    tried = replace(before.having_learned(found[0]), margin=share * (before.margin or 0.0))
+    tried = replace(before.with_facts_of(found[0]), margin=share * (before.margin or 0.0))
     learned, solved, (prediction, point), bound = _with_less_margin(tried, found, infimum)
-    state = before.having_learned(learned)
-    if state.diversity is not state.tries.diversity:  # a firmer one leaves out points that may be answers
+    state = before.with_facts_of(learned)
+    if state.diversity is not state.tries.first_diversity:  # a firmer one leaves out points that may be answers
         bound = None
     return accept_checked(state, point, prediction, bound, "", solved.cluster)
 
@@ -261,7 +261,7 @@ def _may_be_undercut(state: State) -> bool:
         return False
     assert finding is not None  # noqa: S101 - the phase before ends with one
     if finding.answer is None:
-        return finding.status is Status.INFEASIBLE and finding.proved
+        return finding.is_proved_infeasible
     # A level that was asked for may be one that a network attains; between its labels nothing ties but by accident.
     is_level = not isinstance(prepared.settings.target, Labels)
     return (
@@ -403,7 +403,7 @@ def _with_less_margin(
         if most <= infimum or margin < least:
             break
         try:
-            learned, solved, accepted = _solve_tie(replace(state.having_learned(found[0]), margin=margin), most, 0.0)
+            learned, solved, accepted = _solve_tie(replace(state.with_facts_of(found[0]), margin=margin), most, 0.0)
         except OutOfTimeError:
             break
         if accepted is None:
@@ -492,21 +492,21 @@ def look_within_steps(state: State) -> State:
     bound = question.bound_on_cost(solved.outcome)
     if solved.outcome.status is Stop.INFEASIBLE:
         if finding.answer is None:
-            return replace(state.having_learned(learned), last=none_in_reach())
+            return replace(state.with_facts_of(learned), last=none_in_reach())
         bound = None  # a point that the model accepts is in hand
     most = None if finding.answer is None else finding.answer.cost * (1.0 - COST_OF_MARGIN)
     accepted = _accepted_tie(learned, solved, most)
     if accepted is not None:
         prediction, point = accepted
-        start = replace(before.having_learned(learned), margin=state.margin)
+        start = replace(before.with_facts_of(learned), margin=state.margin)
         return accept_checked(start, point, prediction, bound, "", solved.cluster)
-    return _with_bound_of_steps(state.having_learned(learned), bound, steps)
+    return _with_bound_of_steps(state.with_facts_of(learned), bound, steps)
 
 
 def _claims_something(finding: Finding) -> bool:
     """Tell whether something is claimed: that there is nothing (proved or not), or that nothing costs less."""
     if finding.answer is None:
-        return (finding.status is Status.INFEASIBLE and finding.proved) or finding.status is Status.REJECTED
+        return finding.is_proved_infeasible or finding.status is Status.REJECTED
     return bool(finding.bound)
 
 
@@ -573,7 +573,7 @@ def look_under_wider_rules(state: State, finding: Finding) -> State:
     learned = state
     try:
         for wider in enlargements(relaxer, question.person):
-            learned = _answered_under(state.having_learned(learned), wider)
+            learned = _answered_under(state.with_facts_of(learned), wider)
             if learned.last is not None and learned.last.status is not Status.INFEASIBLE:
                 reason = together(learned.last.reason, wider.reason)
                 return replace(learned, relaxed=wider.radii, last=replace(learned.last, reason=reason))
@@ -586,7 +586,7 @@ def look_under_wider_rules(state: State, finding: Finding) -> State:
         relaxer.unsettled = said("the search was interrupted", "was_interrupted")
     finally:
         question.stopwatch.add(relaxer.seconds)
-    state = state.having_learned(learned)
+    state = state.with_facts_of(learned)
     if relaxer.unsettled:
         text = f"By how much wider a rule would have to be is not known: {relaxer.unsettled}."
         unknown = said(text, "width_unknown", why=relaxer.unsettled)

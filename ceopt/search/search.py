@@ -268,7 +268,7 @@ def _margin(state: State) -> State:
 def _limit(state: State) -> State:
     """Drop the latest answer if it costs more than ``within`` allows."""
     finding = state.last
-    most = state.cost_limit()
+    most = state.cost_limit
     assert finding is not None  # noqa: S101 - the phase before ends with one
     state = replace(state, phase=Phase.FEWER)
     if most is None or finding.answer is None:
@@ -285,7 +285,7 @@ def _limit(state: State) -> State:
 
 def _wider_rules(state: State) -> State:
     assert state.last is not None  # noqa: S101 - the phase before ends with one
-    if state.last.status is Status.INFEASIBLE and state.last.proved:
+    if state.last.is_proved_infeasible:
         state = look_under_wider_rules(state, state.last)
     return replace(state, phase=Phase.CONFLICT)
 
@@ -360,7 +360,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     first = _first_finding(state, answers)
     answers = in_decimals_of_data(state, answers)
     beyond = rules_beyond(asked.rules, space, question.factual)
-    marked = asked_by_rules(answers, beyond, space, question.factual, question.keeps_target)
+    marked = asked_by_rules(answers, beyond, space, question.factual, question.nearly_meets_target)
     if not state.interrupted:
         pairs = list(zip(marked, [point for _, point in answers], strict=True))
         marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
@@ -429,7 +429,7 @@ def reranked(state: State) -> tuple[Answer, ...]:
     cheaper one is left out; for example, it changes the same columns and one more.
     """
     answers = state.answers
-    share = state.question.share_of_steps
+    share = state.question.share_of_rounding
     believed = list(answers)
     for place, (answer, point) in enumerate(answers):
         least_cost = min(later.cost for later, _ in answers[place:])
@@ -474,7 +474,7 @@ def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answ
     is_ordered = costs == sorted(costs)
     # From the last: the rounded cost of the next answer is the upper limit of this one.
     for place in reversed(range(len(answers))):
-        if question.is_over:
+        if question.is_past_grace:
             break
         least = 0.0
         most = math.inf
@@ -579,7 +579,7 @@ def in_fewer_decimals(
             if _keeps_rules(question, point, candidate) and passes(candidate):
                 rounded = candidate
                 break
-            if tried == _MOST_TRIED or question.is_over:
+            if tried == _MOST_TRIED or question.is_past_grace:
                 break
     return rounded
 

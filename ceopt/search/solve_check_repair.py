@@ -91,7 +91,7 @@ def solve_and_check(state: State) -> State:
         return _after_refusal(state, solved.point, check)
     repeats = not state.differs(solved.point)
     if repeats:
-        check = check._replace(broken=(*check.broken, f"diversity: {state.tries.diversity.text}"))
+        check = check._replace(broken=(*check.broken, f"diversity: {state.tries.first_diversity.text}"))
     if check.valid and not check.broken:
         return accept_checked(
             state, solved.point, check.prediction, state.tries.bound, _message(solved.outcome), solved.cluster
@@ -269,7 +269,7 @@ def attempt(
     request = _request(state, cost_limit, below, also)
     began = time.perf_counter()
     try:
-        solved = question.programs.run(request, seconds)
+        solved = question.program_solver.run(request, seconds)
     except OutOfTimeError:
         question.stopwatch.add({"build": time.perf_counter() - began})
         raise
@@ -305,7 +305,7 @@ def _request(
     request = SolveRequest(
         margin=state.margin,
         below=below,
-        barred=[*state.differing(), *((point, OtherDecisions()) for point in state.barred), *also],
+        barred=[*state.earlier_with_diversity(), *((point, OtherDecisions()) for point in state.barred), *also],
         refused=state.refused,
         exact=state.exact,
     )
@@ -313,7 +313,7 @@ def _request(
         request = replace(request, n_incumbents=settings.n - 1)
     if cost_limit is not None:
         return replace(request, budget=cost_limit, is_hard_limit=True)
-    limit = state.cost_limit()
+    limit = state.cost_limit
     if limit is not None:
         return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), is_hard_limit=True)
     if not state.barred:  # no budget with barred points: it may be the cost of one of them
@@ -338,7 +338,7 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
 
 def _is_as_asked(state: State) -> bool:
     """Tell whether the program excludes no possible answer other than those within the original margin."""
-    return state.has_least_margin and not state.barred and state.diversity is state.tries.diversity
+    return state.has_least_margin and not state.barred and state.diversity is state.tries.first_diversity
 
 
 # ---- after a failed check --------------------------------------------------------------------------------------------
@@ -414,14 +414,14 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     """
     question = state.question
     cost = question.cost(point)
-    cheaper = start_in_hand(state, cheaper_than=cost * (1.0 - CHEAPER - question.share_of_steps))
+    cheaper = start_in_hand(state, cheaper_than=cost * (1.0 - CHEAPER - question.share_of_rounding))
     if cheaper is not None:
         point, check = cheaper
         cost = question.cost(point)
         cluster = None
         prediction = check.prediction
     doubted = state.doubted
-    if is_disproved(bound, cost, share=question.share_of_steps):
+    if is_disproved(bound, cost, share=question.share_of_rounding):
         doubted = True
         assert bound is not None  # noqa: S101 - a bound that is None is not disproved
         claim = said(

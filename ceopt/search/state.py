@@ -1,6 +1,6 @@
-"""The state of one person's search: the question, the check of a point, the answers in hand, the next request.
+"""The state of one person's search: the question, the check of a point, the answers found so far, the next settings.
 
-A state is passed to each step, which returns another. Only the stopwatch, an instrument, runs on in place.
+States are immutable: each step returns a new one. Only the stopwatch is updated in place.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-#: Seconds of a call of the user's model up to which the next may have twice as many rows.
+#: A call of the user's model that takes fewer seconds than this doubles the next batch of rows.
 _SHORT_CALL_S: Final = 0.1
-#: Seconds after the limit in which points in hand may still be checked, and of a call that may begin then.
+#: Seconds beyond the time limit in which found points may still be checked.
 GRACE_S: Final = 0.1
+#: But only if no call of the user's model took longer than this.
 _QUICK_CALL_S: Final = 0.02
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
@@ -48,14 +49,23 @@ Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
 class Phase(Enum):
     """What a search does next."""
 
+    #: Collect known feasible points, before any program.
     START = auto()
+    #: Solve programs for the next answer, and check their points.
     PROGRAM = auto()
+    #: Look for a cheaper answer, or any, without the margin.
     MARGIN = auto()
+    #: Drop a further answer that costs more than the limit.
     LIMIT = auto()
+    #: Move columns of the answer back that need not change.
     FEWER = auto()
+    #: Enlarge rules that allow it, if nothing else was found.
     WIDER_RULES = auto()
+    #: Find the rules in conflict.
     CONFLICT = auto()
+    #: Begin with the next answer, or end.
     NEXT = auto()
+    #: Nothing more.
     END = auto()
 
 
@@ -63,7 +73,7 @@ class Phase(Enum):
 class Stopwatch:
     """Seconds spent by phase; ``check`` is decoding and rules, ``predict`` the user's own model.
 
-    ``longest_call_s`` is what the user's own model has taken at most for a call.
+    ``longest_call_s`` is the longest single call of the user's own model.
     """
 
     __slots__ = ("began", "longest_call_s", "seconds")
@@ -76,7 +86,7 @@ class Stopwatch:
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:
-        """Count what happens within to a phase, however it ends."""
+        """Add the time of the enclosed block to a phase, also if it raises."""
         began = time.perf_counter()
         try:
             yield
@@ -84,7 +94,7 @@ class Stopwatch:
             self.add({phase: time.perf_counter() - began})
 
     def add(self, seconds: Mapping[str, float]) -> None:
-        """Count seconds that were measured elsewhere."""
+        """Add seconds that were measured elsewhere."""
         for phase, spent in seconds.items():
             self.seconds[phase] += spent
         self.longest_call_s = max(self.longest_call_s, seconds.get("predict", 0.0))
@@ -108,11 +118,11 @@ class Question:
     deadline
         On the clock of ``time.perf_counter``.
     within
-        How much more than the best any other answer may cost; None: as much as it must.
+        Most that a further answer may cost above the best one; None for no limit.
     why_s
-        Seconds for the rules in conflict; 0: nobody looks for them, or another call does.
+        Seconds for finding the rules in conflict; 0 to skip it here.
     keep_on_interrupt
-        Whether Ctrl-C keeps what is in hand, or goes on as KeyboardInterrupt.
+        Whether Ctrl-C ends the search with the answers found so far; else it raises KeyboardInterrupt.
     stopwatch
         Counts the seconds of all steps.
     """
@@ -141,7 +151,7 @@ class Question:
         return self.person.factual
 
     @property
-    def programs(self) -> ProgramSolver:
+    def program_solver(self) -> ProgramSolver:
         """What builds and solves the person's programs."""
         return ProgramSolver(self.prepared, self.person)
 
@@ -151,10 +161,11 @@ class Question:
         return self.settings.margin is None and not self.prepared.asks_model
 
     @property
-    def share_of_steps(self) -> float:
-        """Share of a cost that the steps of the model's own arithmetic may explain; twice that of the way, for squares.
+    def share_of_rounding(self) -> float:
+        """Relative error of a cost that rounding in the model's own arithmetic can cause.
 
-        0 where no column varies so little that there are any.
+        Twice its share of the distance to the decision, as a squared cost doubles it. 0 if no column's range is small
+        enough beside its values.
         """
         if not self.prepared.steps:
             return 0.0
@@ -162,18 +173,18 @@ class Question:
 
     @property
     def way_to_decision(self) -> float:
-        """By how much the person misses the target, in the model's score."""
+        """Distance of the person's score from the decision, on either side of it."""
         coordinates = coordinates_of(self.space, [self.factual])
         return abs(float(slack(self.prepared.predictor, coordinates, self.settings.target)[0]))
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is used up."""
+        """Whether the time limit has passed."""
         return time.perf_counter() >= self.deadline
 
     @property
-    def is_over(self) -> bool:
-        """Whether the time is used up, and what a quick model has after it to be asked about the digits of answers."""
+    def is_past_grace(self) -> bool:
+        """Whether the time limit has passed and, for a quick model, the grace for checking found points."""
         late_s = time.perf_counter() - self.deadline
         if self.stopwatch.longest_call_s > _QUICK_CALL_S:
             return late_s >= 0.0
@@ -184,21 +195,24 @@ class Question:
         return self.settings.cost.value(self.space, self.factual, point)
 
     def bound_on_cost(self, outcome: Outcome) -> float | None:
-        """Return the bound that a solver proved, as one on the cost."""
+        """Return the solver's bound on the objective, converted to the cost; None if there is none."""
         if outcome.bound is None or not np.isfinite(outcome.bound):
             return None
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
 
-    def keeps_target(self, points: Sequence[Point]) -> list[bool]:
-        """Tell which points the model as read puts in the target, or short of it by little of the person's way."""
+    def nearly_meets_target(self, points: Sequence[Point]) -> list[bool]:
+        """Return for each point whether the model as read meets the target or nearly does.
+
+        A point may miss it by a share LITTLE_OF_THE_WAY of the person's own distance.
+        """
         slacks = self.prepared.slacks(coordinates_of(self.space, [self.factual, *points]))
         kept: list[bool] = (slacks[1:] >= LITTLE_OF_THE_WAY * min(slacks[0], 0.0)).tolist()
         return kept
 
     def check(self, point: dict[str, float]) -> Check:
-        """Ask the user's own model and every rule about a point in hand, without regard to the time limit.
+        """Check a point with the user's own model and every rule, regardless of the time limit.
 
-        The check's ``valid`` speaks of the target alone.
+        ``valid`` of the result is about the target only; broken rules are in ``broken``.
         """
         with without_deadline():
             with self.stopwatch.counting("predict"):
@@ -208,30 +222,29 @@ class Question:
         return Check(bool(is_met[0]), predicted[0], broken)
 
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
-        """Tell which points the user's own model accepts within the time; False for points not asked about.
+        """Return for each point whether the user's own model accepts it; False where the time did not allow to ask.
 
-        Twice as many are asked about at a time, as long as that takes a tenth of a second at most. No answer is lost
-        for them: a model that fails on one, and Ctrl-C where that keeps what is in hand, end the asking alone.
+        The batch doubles while a call takes less than a tenth of a second. A model that raises, or Ctrl-C under
+        ``keep_on_interrupt``, stops the asking and raises nothing.
         """
-        met: list[bool] = []
-        many = 1
-        with self.stopwatch.counting("predict"):
-            try:
-                while len(met) < len(points) and not self.is_over:
-                    began = time.perf_counter()
-                    with without_deadline():
-                        met += self.prepared.judge(points[len(met) : len(met) + many])[1].tolist()
-                    if time.perf_counter() - began < _SHORT_CALL_S:
-                        many *= 2
-            except KeyboardInterrupt:
-                if not self.keep_on_interrupt:
-                    raise
-            except Exception:  # noqa: BLE001, S110 - the user's own model may raise anything
-                pass
-        return met + [False] * (len(points) - len(met))
+        is_met: list[bool] = []
+        batch = 1
+        try:
+            while len(is_met) < len(points) and not self.is_past_grace:
+                began = time.perf_counter()
+                with without_deadline(), self.stopwatch.counting("predict"):
+                    is_met += self.prepared.judge(points[len(is_met) : len(is_met) + batch])[1].tolist()
+                if time.perf_counter() - began < _SHORT_CALL_S:
+                    batch *= 2
+        except KeyboardInterrupt:
+            if not self.keep_on_interrupt:
+                raise
+        except Exception:  # noqa: BLE001, S110 - the user's own model may raise anything
+            pass
+        return is_met + [False] * (len(points) - len(is_met))
 
     def check_factual(self) -> Check:
-        """Ask about the row itself; where the user's model fails on it, that is the row's fault."""
+        """Check the factual row; raise InvalidValueError if the user's model fails on it."""
         try:
             return self.check(self.factual)
         except (CeoptError, MemoryError):
@@ -245,13 +258,21 @@ class Question:
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Outcome of the search for one more answer; ``proved``: infeasibility is proved."""
+    """Outcome of the search for one more answer.
+
+    ``proved``: whether it is proved that there is no further answer, or that none is needed.
+    """
 
     status: Status
     answer: Counterfactual | None = None
     bound: float | None = None
     reason: str = ""
     proved: bool = False
+
+    @property
+    def is_proved_infeasible(self) -> bool:
+        """Whether it is proved that no answer, or no further one, exists."""
+        return self.status is Status.INFEASIBLE and self.proved
 
 
 @final
@@ -261,18 +282,18 @@ class Tries:
 
     Parameters
     ----------
-    margin, diversity
-        What the first program of it is asked with; later ones may ask for more.
+    first_margin, first_diversity
+        Margin and diversity of the first program for this answer; later ones may ask for more (see :class:`State`).
     bound
-        What is proved of its cost.
+        Proved lower bound on the cost of this answer.
     failures
         Why points failed the check, in words.
     repairs
-        Programs that a failed check sent back.
+        How many programs were solved again because a point failed the check.
     """
 
-    margin: float | None
-    diversity: AbstractDiversity
+    first_margin: float | None
+    first_diversity: AbstractDiversity
     bound: float | None = None
     failures: tuple[str, ...] = ()
     repairs: int = 0
@@ -290,19 +311,19 @@ class State:
     phase
         What is done next.
     answers
-        Those in hand, in the order in which they were found.
+        Those found so far, in order.
     first, last
-        What the search for the first answer came to, and that for the latest that has ended; None before.
+        Findings of the search for the first answer and of the most recent finished one; None before that.
     tries
         What was tried for the next answer.
     margin, diversity
-        Least slack of the decision in the next program, and in what its answer differs from those in hand.
+        Margin of the next program, and how its answer has to differ from those found.
     barred, refused
-        Points that failed the check by a rule, and those that the user's own model refused.
+        Points that broke a rule when checked, and points that the user's own model rejected.
     exact
         Whether the solver is asked to be exact.
     coarse
-        A point of a solver that was not asked to be exact, and that the model refused; None once it is left out.
+        The rejected point of a run without exact options, kept until it is excluded; else None.
     starts, found
         Points known before the program is solved, cheapest first: for the next program, and those of the first search.
     incumbents
@@ -310,15 +331,15 @@ class State:
     solver
         Name and version of the one that ran last.
     size
-        Of the first program that was solved, as a result says it.
+        Variables, integers and rows of the first program that was solved, for the result.
     doubted
-        Whether the solver has said what a point in hand contradicts: it proves nothing from then on.
+        Whether a known point has contradicted the solver; none of its later bounds is then used as proof.
     interrupted
         Whether Ctrl-C ended the solver.
     stage
-        What the time limit ended, as "building the trees"; empty where it ended nothing or the solver.
+        The stage that the time limit cut off, such as "building the trees"; empty if none, or if it was the solve.
     conflict, relaxed
-        Rules in conflict, and the radii of rules that were widened.
+        Rules in conflict, and the radii of rules that were enlarged.
     """
 
     question: Question
@@ -344,27 +365,29 @@ class State:
     conflict: tuple[tuple[str, str, float | None], ...] = ()
     relaxed: Mapping[str, float] = field(default_factory=dict)
 
-    def differing(self) -> list[tuple[Point, AbstractDiversity]]:
-        """Return the answers in hand, and in what the next is to differ from each."""
+    def earlier_with_diversity(self) -> list[tuple[Point, AbstractDiversity]]:
+        """Return pairs of a found answer and the diversity that the next one must have from it."""
         return [(point, self.diversity.after(answer.cluster)) for answer, point in self.answers]
 
     def differs(self, point: Point) -> bool:
-        """Tell whether a point differs from every answer in plain numbers, by more than a solver's noise."""
+        """Return whether a point differs from every answer, computed in plain numbers, beyond solver tolerance."""
         space = self.question.space
         factual = self.question.factual
-        return all(diversity.differ(space, factual, earlier, point) for earlier, diversity in self.differing())
+        pairs = self.earlier_with_diversity()
+        return all(diversity.differ(space, factual, earlier, point) for earlier, diversity in pairs)
 
     def surely_differs(self, point: Point) -> bool:
-        """Tell whether a point differs from every answer whatever the rows of a program make of it."""
+        """Return whether a point differs from every answer by so much that no row of a program can cut it off."""
         space = self.question.space
         factual = self.question.factual
-        return all(diversity.surely(space, factual, earlier, point) for earlier, diversity in self.differing())
+        pairs = self.earlier_with_diversity()
+        return all(diversity.surely(space, factual, earlier, point) for earlier, diversity in pairs)
 
     @property
     def has_least_margin(self) -> bool:
-        """Whether the next program leaves out nothing by a margin that failed checks have raised."""
-        asked = self.question.prepared.margin
-        return self.margin == asked or (self.margin is None and asked == 0.0)  # trees then decide ties themselves
+        """Whether the margin of the next program is the one first asked for, not raised by a failed check."""
+        first = self.question.prepared.margin
+        return self.margin == first or (self.margin is None and first == 0.0)  # trees then decide ties themselves
 
     def cost_limit(self) -> float | None:
         """Return what a further answer may cost, where that was asked for."""
@@ -373,13 +396,13 @@ class State:
         return self.answers[0][0].cost + self.question.within
 
     def ended(self, finding: Finding) -> State:
-        """Return the state in which the search for the next answer came to something."""
+        """Return the state after the search for one answer has ended with ``finding``."""
         return replace(self, last=finding, phase=Phase.MARGIN)
 
     def looking_for_next(self) -> State:
         """Return the state in which the search for the next answer begins.
 
-        What is left to choose from shrinks with each answer, so what was proved of the one before holds.
+        Each answer shrinks the feasible set, so the bound of the previous answer stays valid.
         """
         settings = self.question.settings
         diversity = (settings.diversity or OtherDecisions()).fitted(settings.rules)
@@ -387,8 +410,8 @@ class State:
         tries = Tries(self.margin, diversity, bound)
         return replace(self, phase=Phase.PROGRAM, diversity=diversity, tries=tries)
 
-    def having_learned(self, other: State) -> State:
-        """Return this state with what another one, which is given up, has learned of the solver and the time."""
+    def with_facts_of(self, other: State) -> State:
+        """Return this state with what an abandoned one says of the solver, the doubt, the interrupt and the stage."""
         return replace(
             self,
             solver=other.solver,
@@ -408,7 +431,13 @@ def favourable() -> Finding:
 def without_unseen(
     predictor: Predictor, reach: dict[str, Interval | Levels], factual: Mapping[str, float]
 ) -> dict[str, Interval | Levels]:
-    """Take the levels that the model's pipeline fails on out of the reach, or refuse a factual that has one."""
+    """Remove from ``reach``, in place, the levels that the model's pipeline fails on, and return it.
+
+    Raises
+    ------
+    InvalidValueError
+        The factual has such a level.
+    """
     for name, ranks in predictor.unseen.items():
         if factual[name] in ranks:
             level = predictor.space[name].levels[int(factual[name])]

@@ -95,6 +95,16 @@ def test_the_stopwatch_counts_from_when_the_limit_began() -> None:
     assert set(timings) == {"read", "start", "build", "lower", "solve", "check", "predict", "total"}
 
 
+def test_the_longest_call_is_one_call_of_the_model_and_not_all_of_them() -> None:
+    """A block of quick calls, however many, leaves the grace after the limit to a quick model."""
+    prepared = prepare(MODEL, SPACE, Settings(target="good"))
+    question = init(prepared, ROW, keep_on_interrupt=True, within=None, began=None).question
+    points = [{"income": float(income), "loans": 0.0} for income in range(10)] * 10
+    assert question.accepts(points).count(True) == 70
+    stopwatch = question.stopwatch
+    assert 0.0 < stopwatch.longest_call_s < stopwatch.seconds["predict"]  # one, two, four points and so on at a time
+
+
 def test_the_phases_take_no_more_than_all() -> None:
     began = time.perf_counter()
     timings = search(prepare(MODEL, SPACE, Settings(target="good")), ROW).timings
