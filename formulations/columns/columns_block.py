@@ -1,7 +1,7 @@
 """The counterfactual as a Pyomo block, one coordinate a column, in raw units.
 
 :class:`AbstractColumns` is what models, rules and costs are built on; :class:`Factual` is the block of one person's
-row. A caller's own variables are in ``caller_columns.py``.
+row. A caller's own variables are in ``formulations/predictors/embed/caller_columns.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ceopt.solvers.manifest import Held, Manifest, describe
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-#: Variables of the block by name, with their domains; each is made when its index, a column's name first, is asked for.
+#: Names and domains of the block's variables, indexed by column name (and more); each index is created on first use.
 _DOMAINS: Final = {
     "x": pyo.Reals,
     "length": pyo.Reals,
@@ -43,15 +43,26 @@ _DOMAINS: Final = {
 
 @final
 class Lookup(Mapping[Any, Any]):
-    """A mapping over the columns that makes its values when they are asked for."""
+    """A read-only mapping whose values are created on access, by functions that can be pickled with the block."""
 
     __slots__ = ("_block", "_keys", "_make")
 
     def __init__(self, block: Any, keys: Callable[[Any], list[Any]], make: Callable[[Any, Any], Any]) -> None:
-        self._block, self._keys, self._make = block, keys, make
+        self._block = block
+        self._keys = keys
+        self._make = make
 
     def __getitem__(self, key: Any) -> Any:
         return self._make(self._block, key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys(self._block)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value of a key, or ``default`` where there is no such key."""
+        if key not in self:
+            return default
+        return self[key]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys(self._block))
@@ -61,11 +72,11 @@ class Lookup(Mapping[Any, Any]):
 
 
 # ---- the indices and values of the block's lookups, by name ----------------------------------------------------------
-def _numbered(block: AbstractColumns) -> list[str]:
+def _names_with_raw(block: AbstractColumns) -> list[str]:
     return [feature.name for feature in block.space if feature.kind != "categorical"]
 
 
-def _levelled(block: AbstractColumns) -> list[tuple[str, Any]]:
+def _names_with_levels(block: AbstractColumns) -> list[tuple[str, Any]]:
     return [(feature.name, level) for feature in block.space for level in feature.levels]
 
 
@@ -80,13 +91,14 @@ def _is_level(block: AbstractColumns, key: tuple[str, Any]) -> Any:
         )
     name, level = key
     coordinate = block.coordinate(name)
-    if not coordinate.feature.is_finite:
-        return coordinate.indicator(frozenset()).expression()
-    return coordinate.indicator({coordinate.feature.rank(level)}).expression()
+    ranks: set[int] = set()  # of a number, which refuses
+    if coordinate.feature.is_finite:
+        ranks.add(coordinate.feature.rank(level))
+    return coordinate.indicator(ranks).expression()
 
 
 class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
-    """The columns of one row, each as a coordinate that formulations ask for the variables that they need.
+    """The columns of one row as coordinates, which create variables when a formulation asks for them.
 
     Attributes
     ----------
@@ -101,7 +113,7 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
     surcharges
-        Expressions that rules (a penalised :class:`Hull`) want added to the objective.
+        Penalty expressions of rules (such as a penalised :class:`Hull`), to be added to the objective.
     """
 
     def __init__(self, space: FeatureSpace, reach: Reach) -> None:
@@ -110,30 +122,30 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.reach = dict(reach)
         self.coordinates: dict[str, AbstractCoordinate] = {}
         self.surcharges: list[Any] = []
-        self.raw = Lookup(self, _numbered, _raw)
-        self.is_level = Lookup(self, _levelled, _is_level)
-        #: Columns whose rows do not follow yet from all that was asked of them.
+        self.raw = Lookup(self, _names_with_raw, _raw)
+        self.is_level = Lookup(self, _names_with_levels, _is_level)
+        #: Columns with requests that their rows do not reflect yet.
         self._unwritten: dict[str, AbstractCoordinate] = {}
         self._is_collecting = False
 
-    def declare(self, home: Mapping[str, float]) -> None:
-        """Make the containers of variables, and the coordinates around the row ``home``."""
+    def declare(self, reference: Mapping[str, float]) -> None:
+        """Create the variable containers, and a coordinate per column with its value in ``reference``."""
         for name, domain in _DOMAINS.items():
             self.add_component(name, pyo.Var(pyo.Any, dense=False, domain=domain))
         self.expressions = pyo.Expression(pyo.Any)
         for feature in self.space:
             coordinate: AbstractCoordinate
             if feature.kind == "categorical":
-                coordinate = Category(self, feature, home[feature.name])
+                coordinate = Category(self, feature, reference[feature.name])
             elif feature.is_finite:
-                coordinate = Ranked(self, feature, home[feature.name])
+                coordinate = Ranked(self, feature, reference[feature.name])
             else:
-                coordinate = Numeric(self, feature, home[feature.name])
+                coordinate = Numeric(self, feature, reference[feature.name])
             self.coordinates[feature.name] = coordinate
 
     # ---- what formulations use ---------------------------------------------------------------------------------------
     def coordinate(self, name: str) -> AbstractCoordinate:
-        """Return the coordinate of a column, or refuse an unknown one with the choices."""
+        """Return the coordinate of a column; raise UnknownNameError, with the choices, for an unknown one."""
         if name not in self.coordinates:
             raise UnknownNameError.among(type(self).__name__, "column", name, self.coordinates)
         return self.coordinates[name]
@@ -146,12 +158,12 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Collect what is asked of the columns inside, and write the rows of each column once, at the end.
+        """Collect the requests to the columns inside, and write the rows of each column once, at the end.
 
-        Whoever builds several blocks on the columns does it in here. Elsewhere each new demand is met at once, so that
-        rows may be added to a model in any order.
+        Use it around code that builds several blocks. Outside it, rows are rewritten after every request, so the order
+        of requests does not matter. If the code inside raises, its rows are written with the next request.
         """
-        if self._is_collecting:  # whoever began will write
+        if self._is_collecting:  # nested: the outermost block writes
             yield
             return
         self._is_collecting = True
@@ -164,32 +176,32 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._is_collecting = False
 
     def write_soon(self, coordinate: AbstractCoordinate) -> None:
-        """Note that more was asked of a column: its rows are written now, or when no more is being asked."""
+        """Rewrite the rows of a column now, or at the end of :meth:`collecting`."""
         self._unwritten[coordinate.name] = coordinate
         with self.collecting():
-            pass
+            pass  # leaving the outermost block writes
 
     def new_expression(self, *index: Any) -> Any:
-        """Return a named expression, whose content a coordinate writes later."""
+        """Return a named expression that a coordinate fills in later."""
         self.expressions[index] = 0.0
         return self.expressions[index]
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
     def unbounded(self) -> str:
-        """Return the first column that may reach infinity; "" where none does."""
+        """Return the name of the first column without finite bounds in reach; "" if there is none."""
         for name, part in self.reach.items():
             if isinstance(part, Interval) and not math.isfinite(part.upper - part.lower):
                 return name
         return ""
 
     def bounds_advice(self, name: str) -> str:
-        """Return what to do where a formulation needs a bound that the column does not have."""
+        """Return the advice, for an error message, on how to bound a column."""
         return f"Set them: space.update({name!r}, lower=..., upper=...)."
 
     # ---- values ------------------------------------------------------------------------------------------------------
     @abstractmethod
     def decoded(self) -> dict[str, float]:
-        """Return the coordinates that the variables' current values stand for."""
+        """Return the coordinates of the current solution."""
 
     def decode(self, solution: Any = None) -> pd.Series:
         """Return the row as a Series in raw units and dtypes.
@@ -203,11 +215,12 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._require_own(solution)
             solution.load()
         frame = self.space.frame([self.decoded()])
-        # One dtype for a Series: without object, 3 years beside 1.5 would become 3.0.
-        return (frame if len(set(frame.dtypes)) == 1 else frame.astype(object)).iloc[0]
+        if len(set(frame.dtypes)) > 1:  # without object, 3 years beside 1.5 would become 3.0
+            frame = frame.astype(object)
+        return frame.iloc[0]
 
     def _require_own(self, solution: Any) -> None:
-        """Refuse what is no solution, and one of another model, whose values would not reach these variables."""
+        """Raise unless ``solution`` is a solution of this block's model."""
         who = f"decode of {self.name}"
         if not hasattr(solution, "load") or not hasattr(solution, "compiled"):
             raise InvalidTypeError(
@@ -240,7 +253,7 @@ def _changed(block: Factual, name: str) -> Any:
 
 @final
 class Factual(AbstractColumns):
-    r"""What the person's row may become: variables for what can move, numbers for what cannot.
+    r"""The block of the counterfactual row, around one person's factual row: variables for what can move.
 
     Parameters
     ----------
@@ -249,28 +262,27 @@ class Factual(AbstractColumns):
     row
         The factual in raw units: a Series, a dict or a one-row frame.
     reach
-        Narrower values per column than ``space`` allows (an interval or a set of ranks); by default all in reach.
+        Allowed values per column (interval or ranks), narrower than ``space`` implies; by default those that ``space``
+        implies for this row.
 
     Attributes
     ----------
     raw
-        ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
-        Asking creates the coordinate of a numeric column and, where a model cuts it, its two link rows.
-    is_level
-        ``is_level[name, level]``, 1 iff the column takes the level.
+        As of :class:`AbstractColumns`. Reading it creates the variable of a numeric column and, where a model cuts it,
+        its two link rows.
     changed, n_changed
-        ``changed[name]``, 1 iff the column leaves the factual (it *permits* a numeric coordinate to move); their sum,
-        in which a move between two columns of an :class:`ExactlyOne` is one change.
+        ``changed[name]``, 1 iff the column leaves the factual (for a number, 0 fixes it and 1 only allows a move);
+        their sum, in which a move between two columns of an :class:`ExactlyOne` is one change.
     factual
         ``factual[name]``: fixed variables that hold the row. They stay there: a block belongs to one person.
     reach
-        Values that each column may take, after bounds, direction, immutability, levels and steps.
+        As of :class:`AbstractColumns`, after bounds, direction, immutability, levels and steps.
     charges
-        Column -> what costs count instead of its move, where a rule (:class:`Causal`, :class:`ExactlyOne`) says so.
+        Replacements, by column, for the move that costs charge; set by rules (:class:`Causal`, :class:`ExactlyOne`).
 
     Notes
     -----
-    Exact. Adds nothing by itself but for the levels; each formulation asks for the variables that it needs
+    Exact. Creates no variables by itself except for columns of levels; each formulation asks for those that it needs
     (:mod:`ceopt.formulations.columns` states the rows), and the rows of a column are written from all of them.
 
     Reach, bounds, the splits and leaves that are kept and the breakpoints of costs are those of this row. Another
@@ -315,44 +327,48 @@ class Factual(AbstractColumns):
 
     @property
     def n_changed(self) -> Any:
-        """The number of columns that leave the factual."""
+        """The number of columns that leave the factual; reading it counts as a use, see :meth:`count_changes`."""
         return self.count_changes()
 
     def count_changes(self, count: str = "features", *, free: Collection[str] = ()) -> Any:
         """Return the number of changed features, or of changed encoded columns (a category switch counts twice).
 
-        An expression that holds whatever is asked of the columns later; 0 where nothing can change. A column that goes
-        with another's change (:class:`ExactlyOne`) is not counted, nor are those of ``free``.
+        The expression stays correct when more is asked of the columns; it is 0 if nothing can change. Columns in
+        ``free``, and columns whose change is implied by another's (:class:`ExactlyOne`), are not counted. Rules that
+        change what counts (:class:`ExactlyOne`) are refused afterwards.
         """
         self.is_counted = True
-        double = count == "columns"
-        moving = []
-        for name, coordinate in self.coordinates.items():
-            is_free = name in free or isinstance(self.charge_of(name), Free)
-            if not coordinate.stays and not is_free:
-                moving.append(coordinate)
+        total: Any = 0
         with self.collecting():
-            return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
+            for name, coordinate in self.coordinates.items():
+                is_free = name in free or isinstance(self.charge_of(name), Free)
+                if coordinate.stays or is_free:
+                    continue
+                weight = 1.0
+                if count == "columns" and isinstance(coordinate, Category):
+                    weight = 2.0
+                total += weight * coordinate.changed()
+        return total
 
     def charge(self, name: str) -> AbstractCharge:
-        """Return what costs count of a column: its move, or what a rule has put in its place."""
+        """Return what costs charge of a column, its move or a rule's replacement, and mark the block as charged."""
         self.is_charged = True
         return self.charge_of(name)
 
     def charge_of(self, name: str) -> AbstractCharge:
-        """Return the same, without noting that a cost counts it."""
+        """Return what :meth:`charge` returns, without marking the block as charged."""
         return self.charges.get(name) or self.coordinate(name)
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def follow(self, variable: Any, value: Callable[[list[float]], float], of: list[Any]) -> None:
-        """Let a cost's own variable take ``value`` of some expressions whenever the columns are placed.
+        """Register an auxiliary variable of a cost: :meth:`place` sets it to ``value`` of the expressions ``of``.
 
         ``value`` is a function that can be pickled with the model.
         """
         self._followers.append((variable, value, of))
 
     def also_place(self, place: Callable[[Mapping[str, float]], None]) -> None:
-        """Let a rule set variables of its own whenever the columns are placed, before any cost's own follow.
+        """Register a function that :meth:`place` calls with the point, before it sets the variables of :meth:`follow`.
 
         ``place`` takes the point and can be pickled with the model.
         """
@@ -370,7 +386,7 @@ class Factual(AbstractColumns):
                 variable.set_value(value(known), skip_validation=True)
 
     def decoded(self) -> dict[str, float]:
-        """Return the coordinates that the variables' current values stand for, rebuilt from the integer decisions.
+        """Return the coordinates of the current solution, computed from the integer variables.
 
         Raises
         ------
@@ -382,7 +398,7 @@ class Factual(AbstractColumns):
 
 
 def require_factual(who: str, x: Any) -> Factual:
-    """Return a person's block, or refuse what has no factual to change from."""
+    """Return a person's block; raise InvalidTypeError for a block without a factual to change from."""
     if not isinstance(x, Factual):
         raise InvalidTypeError(
             who, "a Factual block, as it is about a change", f"it got {type(x).__name__}",

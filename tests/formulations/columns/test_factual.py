@@ -170,3 +170,24 @@ def test_counting_refuses_it_as_well() -> None:
     m.x.factual["age"].fix(40)
     with pytest.raises(InvalidValueError, match="'age'"):
         count(m)
+
+
+def test_asking_whether_a_lookup_has_a_key_makes_nothing_and_raises_nothing() -> None:
+    space = FeatureSpace(
+        [Feature("age", kind="integer", lower=0, upper=9), Feature("job", kind="categorical", levels=["a", "b", "c"])]
+    )
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"age": 3, "job": "a"})
+    before = len(list(m.component_data_objects(pyo.Var)))
+
+    assert "age" in m.x.raw
+    assert "job" not in m.x.raw
+    assert "unknown" not in m.x.raw
+    assert ("job", "b") in m.x.is_level
+    assert ("age", 3) not in m.x.is_level
+    assert m.x.raw.get("job") is None
+    assert m.x.changed.get("unknown", 0) == 0
+    assert len(list(m.component_data_objects(pyo.Var))) == before
+    assert str(m.x.raw.get("age")) == str(m.x.raw["age"])
+    with pytest.raises(CeoptError, match="a column with levels"):
+        m.x.is_level["age", 3]
