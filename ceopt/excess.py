@@ -26,7 +26,7 @@ from ceopt.formulations.space.space import (
 )
 from ceopt.oracle.model import Check, ModelOracle, is_off_steps
 from ceopt.result.solution_set import SolutionSet
-from ceopt.result.verify import all_names, answer_point, answer_rows, check_points, each_checked
+from ceopt.result.verify import all_names, answer_point, answer_rows, check_all_or_each, check_points
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import CheckedSettings, Settings
@@ -255,7 +255,7 @@ class _PriceQuestion:
             space = asked.space
             oracle, settings = asked.oracle, asked.settings
             optimum, bound = _optimum(asked, start, began)
-        found = each_checked(
+        found = check_all_or_each(
             lambda some: check_points(oracle, space, settings.rules, settings.target, start, some),
             [one.point for one in answers if not one.faults],
         )

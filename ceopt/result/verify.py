@@ -1,7 +1,7 @@
 """Answers checked again: by the user's own model, and every rule in plain numbers. Nothing of a program is used.
 
-This is the user's check, afterwards. Within a search ``Question.check`` (``ceopt/search/state.py``) does the same, and
-holds points to steps that were only seen in the data as well. Both use ``ceopt/oracle/model.py``.
+This is the user's check, afterwards. ``Question.check`` (``ceopt/search/state.py``) does the same within a search, and
+also enforces step sizes that were inferred from data. Both use ``ceopt/oracle/model.py``.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, counted, printable, within_memory
 
-# ==== Answers as they are given, by whichever library: their rows, and each row in coordinates, or why it has none ====
+# ==== Reading answers: rows of any accepted container, then coordinates or faults of each row =========================
 
 
 def answer_rows(who: str, answers: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return ranks and raw rows of whatever holds answers: of a solution set its own ranks, else 1, 2, ...
+    """Return the ranks and raw rows of a collection of answers; ranks are 1, 2, ... unless it is a SolutionSet.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def answer_rows(who: str, answers: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def answer_point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return a raw row in coordinates, and everything that keeps it from having some."""
+    """Return the coordinates of a raw row, and its faults in words; with faults the coordinates are incomplete."""
     match row:
         case Counterfactual():
             values: dict[Any, Any] = dict(row.values.items())
@@ -85,7 +85,7 @@ def answer_point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple
         case _:
             return {}, (f"not a row: {type(row).__name__}",)
     faults = [f"{name}: missing from the row" for name in space.names if name not in values]
-    if faults:  # a name too many may be the one that is missing, misspelt
+    if faults:  # an unknown name may be a misspelling of the missing one
         faults += [f"{name}: not a column of the space" for name in values if name not in space]
     point = {}
     for feature in space:
@@ -97,7 +97,7 @@ def answer_point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple
     return point, tuple(faults)
 
 
-# ==== Answers checked again: by the user's own model, and every rule in plain numbers. Nothing of a program is used ===
+# ==== verify: check answers with the user's model and every rule ======================================================
 
 Point = Mapping[str, float]
 
@@ -110,13 +110,13 @@ class Report:
     Parameters
     ----------
     ranks
-        Of the answers, in their order.
+        Ranks of the answers, in the order given.
     checks
-        One per answer; ``broken`` names the target too, where it is missed.
+        One per answer; a missed target is listed in ``broken`` as well.
     unchecked
         Rules that could not be checked, without a factual or without the rows that they learn from.
     has_factual
-        Whether there was one.
+        Whether a factual was given or found in a SolutionSet.
     """
 
     ranks: tuple[int, ...]
@@ -126,10 +126,11 @@ class Report:
 
     @property
     def ok(self) -> bool | None:
-        """False if an answer fails; True if all pass every check; None where not everything could be checked."""
+        """False if an answer fails; True if all pass every check; None if not everything could be checked."""
         if not all(check.valid for check in self.checks):
             return False
-        if self.has_factual and self.checks and not self.unchecked:
+        is_complete = self.has_factual and self.checks and not self.unchecked
+        if is_complete:
             return True
         return None
 
@@ -163,11 +164,11 @@ def verify(
 ) -> Report:
     """Ask the user's own model about every answer and check every rule of the space and of ``constraints``.
 
-    Independent of how the answers were found. Checked are kinds, levels, whole numbers, bounds set by the user,
-    immutable columns, directions, steps, and each rule's own check. Bounds and steps inferred from data are no rules.
-    Columns that the space does not have are left out, with one warning a call.
+    Independent of how the answers were found. It checks kinds, levels, whole numbers, bounds set by the user,
+    immutable columns, directions, steps, and each rule's own check. Bounds and steps that were inferred from data are
+    not checked. Columns that are not in the space are ignored, with one warning.
 
-    Hulls that a SolutionSet says were enlarged are held to the radius that they were given.
+    A hull that the search has enlarged is checked at its enlarged radius (``answers.relaxed``).
 
     Parameters
     ----------
@@ -179,15 +180,15 @@ def verify(
     factual
         The person's row; by default that of a SolutionSet.
     data
-        Rows in raw units, for rules that learn from those of the target class (``Hull()``). Without them such a rule
-        is unchecked. Those with missing cells are left out, with a warning.
+        Rows in raw units, for rules that learn from those of the target class (``Hull()``); without them such a rule
+        is unchecked. Rows with missing cells are left out, with a warning.
 
     Returns
     -------
     Report
         ``.ok``, ``.to_frame()``, ``.unchecked``. A bad point (NaN, an unseen level, a missing column, a wrong type) is
-        reported, never raised. Without a factual the rules that need one are in ``.unchecked`` and ``.ok`` is None at
-        best; it is None too where there is no answer to check.
+        reported, never raised. Without a factual, rules that need one are listed in ``.unchecked`` and ``.ok`` is never
+        True. Without answers, ``.ok`` is None.
 
     Raises
     ------
@@ -209,20 +210,24 @@ def verify(
     warn_of("verify", space, answers=all_names(space, rows), factual=factual, data=data)
     data = complete_rows("verify", space, known_part(space, data))
     opened = model_behind(open_model(model), target)
-    oracle, checked = _asked(opened, space, target)
-    rules = _as_solved(parse_rules(constraints, space), answers)
+    oracle, wanted = _oracle_and_target(opened, space, target)
+    rules = _with_enlarged_hulls(parse_rules(constraints, space), answers)
     rules = tuple(rule.about(lambda: read(opened, space)) for rule in rules)
     if data is not None:
-        rows_of_target = FavourableRows(space, oracle, checked, data, None)
+        rows_of_target = FavourableRows(space, oracle, wanted, data, None)
         rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)
     unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if rule.lacks_rows]
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
-    start = None
+    factual_point = None
     if factual is None:
         unchecked += needing_factual(space, rules)
     else:
-        start = space.row(known_row("verify", space, factual))
+        factual_point = space.row(known_row("verify", space, factual))
+
+    def check(some: Sequence[Point]) -> list[Check]:
+        return _with_target_fault(wanted, check_points(oracle, space, rules, wanted, factual_point, some))
+
     points: dict[int, dict[str, float]] = {}
     checks: dict[int, Check] = {}
     for place, row in enumerate(rows):
@@ -231,33 +236,30 @@ def verify(
             checks[place] = Check(valid=False, prediction=None, broken=faults)
         else:
             points[place] = point
-    judged = each_checked(
-        lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), list(points.values())
-    )
-    checks.update(zip(points, judged, strict=True))
-    in_order = map(checks.__getitem__, range(len(rows)))
-    return Report(ranks, tuple(in_order), tuple(map(printable, unchecked)), start is not None)
+    checks.update(zip(points, check_all_or_each(check, list(points.values())), strict=True))
+    in_order = tuple(checks[place] for place in range(len(rows)))
+    return Report(ranks, in_order, tuple(map(printable, unchecked)), factual_point is not None)
 
 
-def _asked(opened: Any, space: FeatureSpace, target: Any) -> tuple[Oracle, Target | FunctionTarget]:
-    """Return what is asked, and what it should say."""
+def _oracle_and_target(opened: Any, space: FeatureSpace, target: Any) -> tuple[Oracle, Target | FunctionTarget]:
+    """Return the oracle of a model or function, and the target in checked form."""
     if is_function(opened):
         return FunctionOracle(opened, space), FunctionTarget(target)
     oracle = ModelOracle(opened, space)
     return oracle, parse_target(target, oracle.labels)
 
 
-def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractRule, ...]:
-    """Return the rules with the hulls that a solution set has enlarged as wide as it says."""
+def _with_enlarged_hulls(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractRule, ...]:
+    """Return the rules, with each hull that the solution set enlarged at its enlarged radius."""
     if not isinstance(answers, SolutionSet):
         return rules
-    solved = list(rules)
+    enlarged = list(rules)
     for place, rule in enumerate(rules):
         radius = answers.relaxed.get(rule_name(rule, place))
         given = getattr(rule, "radius", None)
         if radius is not None and given is not None and isinstance(rule, AbstractElastic):
-            solved[place] = rule.widened(radius - given)
-    return tuple(solved)
+            enlarged[place] = rule.widened(radius - given)
+    return tuple(enlarged)
 
 
 def check_points(  # noqa: PLR0917 - called with all of them, in this order
@@ -270,42 +272,43 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
 ) -> list[Check]:
     """Check points given in coordinates, with one call of the model for all of them.
 
-    ``valid`` is the model's decision alone; ``broken`` lists rules of the space, then of the user, in words.
+    ``valid`` tells whether the model's prediction meets the target; broken rules do not change it. ``broken`` lists
+    rules of the space, then of the user, in words.
     """
     if not points:
         return []
-    predicted, met = oracle.judge(space.frame(points), target)
+    predicted, is_met = oracle.judge(space.frame(points), target)
     return [
         Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point, seen_steps=False))
-        for valid, prediction, point in zip(met.tolist(), predicted.tolist(), points, strict=True)
+        for valid, prediction, point in zip(is_met.tolist(), predicted.tolist(), points, strict=True)
     ]
 
 
-def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequence[Point]) -> list[Check]:
-    """Check all points at once; where the user's model itself fails, one by one."""
+def check_all_or_each(check: Callable[[Sequence[Point]], list[Check]], points: Sequence[Point]) -> list[Check]:
+    """Check all points at once; if the user's model itself fails, one by one."""
     try:
         return check(points)
     except CeoptError:
         raise
     except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
-        if len(points) > 1:
-            return [checked for point in points for checked in each_checked(check, [point])]
-        fault = printable(f"target: the model fails with {type(error).__name__}: {error}")
-        return [Check(valid=False, prediction=None, broken=(fault,))]
+        if len(points) == 1:
+            fault = printable(f"target: the model fails with {type(error).__name__}: {error}")
+            return [Check(valid=False, prediction=None, broken=(fault,))]
+    return [check_all_or_each(check, [point])[0] for point in points]
 
 
-def _judged(target: Target | FunctionTarget, checks: Sequence[Check]) -> list[Check]:
-    """Return checks with the target among what is broken."""
+def _with_target_fault(target: Target | FunctionTarget, checks: Sequence[Check]) -> list[Check]:
+    """Return checks whose ``valid`` covers target and rules, and whose ``broken`` lists a missed target first."""
     judged = []
     for check in checks:
         if check.valid:
             judged.append(check._replace(valid=not check.broken))
         else:
-            judged.append(check._replace(broken=(_missed(target, check.prediction), *check.broken)))
+            judged.append(check._replace(broken=(_target_fault(target, check.prediction), *check.broken)))
     return judged
 
 
-def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
+def _target_fault(target: Target | FunctionTarget, prediction: Any) -> str:
     predicted = digits(prediction) if isinstance(prediction, float) else str(prediction)
     if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {predicted})"
@@ -313,7 +316,10 @@ def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
 
 
 def all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
-    """Return the names that any of some rows has, of those that lack no column."""
+    """Return, in order, the columns of the space and the unknown names of rows that have every column of the space.
+
+    The unknown name of a row that lacks a column is reported as a fault of the row instead.
+    """
     names = dict.fromkeys(space.names)
     for row in rows:
         known = row.values if isinstance(row, Counterfactual) else row

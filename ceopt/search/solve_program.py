@@ -1,10 +1,11 @@
-"""One person's program: built, compiled, solved, and its point read back as integer decisions.
+"""One person's program: built, compiled, solved, and its point decoded to coordinates from the integer variables.
 
-It is solved once more where there is reason to: squares or cones of another size than was expected, a reach without
-bounds or of the wrong size, or a budget that is too small. Each reason is a function that is handed how to solve
-(``solve``) and what is asked (``request``), and may call ``solve`` again with another request. :data:`RETRIES` lists
-them from the innermost to the outermost: what one of them calls ``solve`` is the program with all those before it in
-the list.
+It is solved again where there is reason to: squares or cones of another size than was expected, a reach without bounds
+or of the wrong size, or a budget that is too small. Each reason is a function that is given how to solve (``solve``)
+and what is asked (``request``), and may call ``solve`` again with another request. :data:`RETRIES` lists them from the
+innermost to the outermost; each wraps the ones before it in the list.
+
+The points are checked elsewhere: ``ceopt/search/solve_check_repair.py``.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-# ==== Requests, people and what solving came to =======================================================================
+# ==== Requests, people and results of solving =========================================================================
 
 Point: TypeAlias = Mapping[str, float]
-#: A point in hand and its cost.
+#: The cost of a known feasible point, and the point.
 Start: TypeAlias = tuple[float, dict[str, float]]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who is asked about: coordinates, the raw row, what each column may become, and the space that says so."""
+    """Who is asked about: coordinates, the raw row, the reach of each column, and the feature space."""
 
     factual: dict[str, float]
     factual_frame: Any
@@ -68,25 +69,26 @@ class SolveRequest:
     Parameters
     ----------
     margin
-        Least slack of the decision; None for what trees decide themselves.
+        Margin of the decision; None if trees break ties as the library does.
     below
-        By how much the decision may be missed where there is no margin: the model itself is asked about what is found.
+        How far the decision row is relaxed if the margin is 0; points that the model then rejects are excluded one by
+        one.
     barred
-        Points that may not come again, and in what the next must differ from each.
+        Points to exclude, each with the diversity that the answer must have from it.
     refused
-        Points that the user's own model refused: what it does not tell from one of them, it refuses as well.
+        Points that the user's own model rejected; all points with the same model input are excluded too.
     starts
-        Points in hand; the first that is not barred is the solver's start.
+        Known feasible points; the first that is not excluded warm-starts the solver.
     budget
-        A cost that the answer need not exceed, or None.
+        A cost at which a feasible point is expected, or None; the reach is first narrowed to it.
     is_hard_limit
-        Whether nothing beyond the budget is wanted.
+        Whether the budget is a hard limit; else the whole reach is searched when nothing is found within it.
     exact
-        Ask the solver for integers as whole as it can make them.
+        Whether to use the solver's tightest integrality options.
     n_incumbents
-        How many points that the solver meets on its way are wanted beside the best; 0 for none.
+        How many further points that the solver finds on its way are wanted beside the best; 0 for none.
     target
-        The decision that is wanted, where it is not the one of the settings.
+        The decision that is wanted, if it is not the one of the settings.
     unit
         Length in which squares and cones of the cost are counted.
     """
@@ -104,18 +106,33 @@ class SolveRequest:
     unit: float = 1.0
 
     def with_budget_of(self, start: Start) -> SolveRequest:
-        """Return a copy that begins at a start and whose budget is its cost."""
+        """Return the request with a start added and its cost as the budget."""
         return replace(self, budget=start[0], starts=[start, *self.starts])
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class SolvedProgram:
-    """What one solve came to: the solver's outcome, its points read as integer decisions, and the seconds it took.
+    """A solved request: the solver's outcome, its points decoded to coordinates, and the seconds of each phase.
 
-    Objective and bound are those of the cost itself, whatever unit the program had; ``is_curved`` says whether it had
-    squares or cones; ``cluster`` in which hull of several the point lies; ``size`` how many variables, whole ones and
-    rows the program had.
+    Parameters
+    ----------
+    outcome
+        As the solver reports it, with objective and bound in the cost's own unit.
+    point
+        The best point, or None.
+    solver
+        Name and version.
+    build_s, lower_s, solve_s
+        Seconds for building, compiling and solving.
+    met
+        Further points that were asked for.
+    is_curved
+        Whether the program had squares or cones.
+    cluster
+        In which hull of several the point lies.
+    size
+        How many variables, integers and rows the program had.
     """
 
     outcome: Outcome
@@ -130,7 +147,7 @@ class SolvedProgram:
     size: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, before: SolvedProgram) -> SolvedProgram:
-        """Return this solve, or the one before it where only that has a point, with the seconds of both."""
+        """Return this solve, or the one before it if only that has a point, with the seconds of both."""
         best = self
         if self.point is None and before.point is not None:
             best = before
@@ -142,28 +159,28 @@ class SolvedProgram:
         )
 
     def with_outcome(self, **changes: Any) -> SolvedProgram:
-        """Return the same solve with some of its outcome replaced."""
+        """Return this solve with some of its outcome replaced."""
         return replace(self, outcome=replace(self.outcome, **changes))
 
 
-# ==== The program solver, and reasons to solve once more ==============================================================
+# ==== The program solver, and reasons to solve again ==================================================================
 
-#: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
+#: Solver points decoded per answer wanted: some fail the check, and several may decode to one row.
 _SPARE: Final = 3
 #: Seconds that a solver is given at least.
 _LEAST_S: Final = 1e-2
-#: Stops after which another run is tried, if there is time left.
-_ENDED: Final = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
+#: Stops with a feasible point, after which another run is worthwhile.
+_WITH_POINT: Final = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
 #: Values of a start by the solver's column.
 StartValues: TypeAlias = Mapping[int, float]
 #: Solves a request within so many seconds.
 Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
-#: Solves a request within so many seconds by a way to solve it, once or more often.
+#: Wraps a ``Solve``: may call it several times within the seconds.
 Retry: TypeAlias = Callable[["CheckedSettings", Person, Solve, SolveRequest, float], SolvedProgram]
 
 
 def size_of(compiled: CompiledModel) -> dict[str, int]:
-    """Return how many variables, whole ones among them, and rows a compiled program has."""
+    """Return how many variables, integers among them, and rows a compiled program has."""
     return {
         "variables": len(compiled.columns),
         "integers": int(compiled.integer.sum()),
@@ -173,8 +190,8 @@ def size_of(compiled: CompiledModel) -> dict[str, int]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class SolvedModel:
-    """A program with what the solver made of it; ``seconds`` is what building, lowering and solving took."""
+class RawSolve:
+    """A compiled program and the solver's outcome, in its own units; ``seconds``: to build, compile and solve."""
 
     program: RecourseProgram
     compiled: CompiledModel
@@ -200,14 +217,14 @@ class ProgramSolver:
     person: Person
 
     def run(self, request: SolveRequest, seconds: float) -> SolvedProgram:
-        """Solve for the best point that no barred one rules out, and once more where one of ``RETRIES`` has reason."""
+        """Solve a request, and again for each reason in ``RETRIES`` that applies."""
         solve: Solve = self.once
         for retry in RETRIES:
             solve = functools.partial(retry, self.prepared.settings, self.person, solve)
         return solve(request, seconds)
 
     def once(self, request: SolveRequest, seconds: float) -> SolvedProgram:
-        """State one request as a program and solve it, with the objective and the bound of the cost itself."""
+        """Build and solve the program of a request once; return objective and bound in the cost's own unit."""
         settings = self.prepared.settings
         cost = settings.cost.in_units(request.unit)
         solved = self.solve(
@@ -260,19 +277,19 @@ class ProgramSolver:
         exact: bool = False,
         start: Callable[[RecourseProgram, CompiledModel], StartValues | None] | None = None,
         pool: int = 1,
-    ) -> SolvedModel:
-        """Build a program, compile it, and give it to the solver of the settings.
+    ) -> RawSolve:
+        """Build a program, compile it, and solve it with the solver of the settings.
 
         Parameters
         ----------
         build
-            States the program.
+            Returns the program.
         seconds
             For all three together.
         relative_gap, exact
-            When the solver may stop, and whether integers shall be as whole as it can make them.
+            The gap to stop at, and whether to use the solver's tightest integrality options.
         start
-            Gives the values that the solver begins with, or None.
+            Returns the values that the solver starts from, or None.
         pool
             How many points are kept.
         """
@@ -281,7 +298,7 @@ class ProgramSolver:
         program = build()
         built = time.perf_counter()
         compiled = compile_model(program.model)
-        lowered = time.perf_counter()
+        compiled_at = time.perf_counter()
         solver = choose(settings.solver, compiled)
         options: dict[str, Any] = {}
         if exact:
@@ -291,18 +308,18 @@ class ProgramSolver:
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(
-            time_limit_s=max(seconds - (lowered - began), _LEAST_S),
+            time_limit_s=max(seconds - (compiled_at - began), _LEAST_S),
             relative_gap=relative_gap,
             start=None if start is None else start(program, compiled),
             pool=pool,
         )
-        seconds_by_phase = (built - began, lowered - built, time.perf_counter() - lowered)
-        return SolvedModel(program, compiled, outcome, f"{solver.name} {session.version}", seconds_by_phase)
+        seconds_by_phase = (built - began, compiled_at - built, time.perf_counter() - compiled_at)
+        return RawSolve(program, compiled, outcome, f"{solver.name} {session.version}", seconds_by_phase)
 
     def _program(self, request: SolveRequest, cost: AbstractCost) -> RecourseProgram:
-        """State the program of a request, with the rows that keep barred and refused points out."""
+        """Build the program of a request, with rows that exclude what is barred or too like it, and what is refused."""
         prepared = self.prepared
-        settings = self.prepared.settings
+        settings = prepared.settings
         person = self.person
         reach = person.reach
         cutoff = None
@@ -330,13 +347,16 @@ class ProgramSolver:
         return program
 
     def _in_unit_of_cost(self, objective: float | None, cost: AbstractCost) -> float | None:
-        """Return an objective of the cost in some unit as one of the cost itself."""
+        """Convert an objective from the unit of the program to that of the cost."""
         if objective is None or not math.isfinite(objective):
             return objective
         return self.prepared.settings.cost.to_objective(cost.from_objective(objective))
 
     def _start(self, program: RecourseProgram, compiled: CompiledModel, request: SolveRequest) -> StartValues | None:
-        """Return the first start that the rows for every barred point let pass."""
+        """Set the variables to the first start that every diversity row admits, and return their values.
+
+        None if there is no such start.
+        """
         space = self.prepared.space
         factual = self.person.factual
         for _, point in request.starts:
@@ -360,7 +380,10 @@ def _values(program: RecourseProgram, compiled: CompiledModel) -> StartValues:
 def _decoded_incumbents(
     program: RecourseProgram, compiled: CompiledModel, outcome: Outcome, n: int
 ) -> tuple[dict[str, float], ...]:
-    """Return the best points that the solver met, no two with the same decisions, in coordinates."""
+    """Return the best points that the solver found, decoded; several may be the same row.
+
+    Up to ``_SPARE`` points per answer wanted, with distinct integer values.
+    """
     points = []
     for x in met_points(compiled, outcome, _SPARE * n):
         compiled.load(x)
@@ -368,15 +391,15 @@ def _decoded_incumbents(
     return tuple(points)
 
 
-# ---- reasons to solve a program once more ----------------------------------------------------------------------------
-#: How often a program is solved at most for its unit, or for the size of its reach.
+# ---- reasons to solve a program again --------------------------------------------------------------------------------
+#: Most solves for one reason (unit of lengths, or size of the reach).
 MOST_RUNS: Final = 3
 
 
 def in_unit_of_the_point(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
+    """Solve, and solve again in another length unit if the squares or cones at the point found are badly scaled."""
     deadline = time.perf_counter() + seconds
     unit = unit_for(_expected_size(settings, person, request), 1.0)
     solved = solve(replace(request, unit=unit), seconds)
@@ -400,9 +423,9 @@ def in_unit_of_the_point(
 def within_cost_of_one_label(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve; where unbounded columns forbid it, first for a single one of the wanted labels.
+    """Solve; if a program for several labels needs bounds that a column lacks, solve for single labels first.
 
-    A program for one label needs no bounds on scores. The cost of its point bounds how far any better answer can be.
+    That needs no bounds on scores, and the cost of its point then limits the reach.
     """
     began = time.perf_counter()
     try:
@@ -417,14 +440,14 @@ def within_cost_of_one_label(
 def in_smaller_reach(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve, and again within the cost of the point found where that shrinks the reach and so changes the units."""
+    """Solve, and again with the found point's cost as budget if the narrower reach changes how columns are scaled."""
     deadline = time.perf_counter() + seconds
     solved = solve(request, seconds)
     if request.n_incumbents:
         return solved
     for _ in range(MOST_RUNS - 1):
         left = deadline - time.perf_counter()
-        if solved.point is None or left <= 0.0 or solved.outcome.status not in _ENDED:
+        if solved.point is None or left <= 0.0 or solved.outcome.status not in _WITH_POINT:
             return solved
         cost = settings.cost.value(person.space, person.factual, solved.point)
         if cost <= 0.0:
@@ -439,7 +462,7 @@ def in_smaller_reach(
             return nearer.after(solved)
         bound = nearer.outcome.bound
         if bound is not None and nearer.outcome.status is not Stop.OPTIMAL:
-            # Beyond the cost nothing was searched this time.
+            # This run searched only up to the cost, so it proves no more than that.
             nearer = nearer.with_outcome(bound=min(bound, settings.cost.to_objective(cost)))
         solved = nearer.after(solved)
     return solved
@@ -448,28 +471,31 @@ def in_smaller_reach(
 def beyond_the_budget(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve within the budget; where nothing is found there, or only what costs more, in the whole reach.
+    """Solve within the budget, then in the whole reach if no point is found within it.
 
-    That happens: a start may differ by less than answers must (a column that no row reads), or stand nearer to a tie
-    than the program allows.
+    The start that set the budget may itself be infeasible for the program: it differs from earlier answers only in a
+    column that no row reads, or lies closer to a tie than the margin.
     """
     began = time.perf_counter()
     solved = solve(request, seconds)
-    if request.budget is None or (request.is_hard_limit and solved.outcome.status is Stop.INFEASIBLE):
+    if request.budget is None:
+        return solved
+    if request.is_hard_limit and solved.outcome.status is Stop.INFEASIBLE:  # nothing beyond the budget was wanted
         return solved
     limit = settings.cost.to_objective(request.budget)
-    if request.is_hard_limit or not _needs_more(settings, person, request.budget, solved):
-        # Where the place of the answer may be beyond the budget, no more than the budget is proved.
+    if request.is_hard_limit or not _missed_the_budget(settings, person, request.budget, solved):
+        # The optimum may lie beyond the budget, which was not searched, so the bound is at most the budget.
         bound = solved.outcome.bound
         if bound is None or bound <= limit or solved.outcome.status is Stop.OPTIMAL:
             return solved
         return solved.with_outcome(bound=limit)
     left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+    # If that fails, keep the first result: nothing beyond the budget was searched.
     try:
         without_budget = solve(replace(request, budget=None), left)
-    except OutOfTimeError:  # what was found stays, proved up to the budget only
+    except OutOfTimeError:
         return solved.with_outcome(status=Stop.TIME_LIMIT, bound=limit, message="The time limit is used up.")
-    except UnboundedFeatureError as error:  # the same
+    except UnboundedFeatureError as error:
         if solved.point is None:
             status = Stop.ERROR
         else:
@@ -487,7 +513,7 @@ RETRIES: Final[tuple[Retry, ...]] = (
 
 
 def _expected_size(settings: CheckedSettings, person: Person, request: SolveRequest) -> float | None:
-    """Return the lengths' size that the point which set the budget has; without one, the budget; or None."""
+    """Return the typical length at the start that set the budget; else the budget, which may be None."""
     if settings.cost.curved:
         for cost, point in request.starts:
             if cost == request.budget:
@@ -496,7 +522,7 @@ def _expected_size(settings: CheckedSettings, person: Person, request: SolveRequ
 
 
 def _size_met(settings: CheckedSettings, person: Person, solved: SolvedProgram) -> float | None:
-    """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
+    """Return the typical length at the point found, or at the farthest point if the solver failed; else None."""
     if solved.point is not None:
         return settings.cost.size(person.space, person.factual, solved.point)
     if solved.outcome.status in {Stop.UNBOUNDED, Stop.ERROR}:
@@ -513,7 +539,7 @@ def _as_starts(settings: CheckedSettings, person: Person, solved: SolvedProgram)
 def _start_of_one_label(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> Start | None:
-    """Return a point that takes one of several wanted labels, and its cost."""
+    """Return the cost of a point that has one of several wanted labels, and the point; None if none is found."""
     target = settings.target
     if not isinstance(target, Labels) or len(target.wanted) == 1:
         return None
@@ -526,17 +552,17 @@ def _start_of_one_label(
 
 
 def _reach_within(settings: CheckedSettings, person: Person, budget: float | None) -> Reach:
-    """Return what the columns may become within a budget."""
+    """Return the reach within a budget."""
     if budget is None:
         return person.reach
     cost = settings.cost
     return CostCutoff(person.space, person.factual, cost, cost.to_objective(budget)).narrowed(person.reach)
 
 
-def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
-    """Tell whether the solver ended without a point within the budget."""
+def _missed_the_budget(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
+    """Return whether the solver proved its result and has no point within the budget."""
     if solved.outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
-        return False  # the time is used up: what there is stays
+        return False  # stopped, or failed, without a proof: keep what it found
     if solved.point is None:
         return True
     cost = settings.cost.value(person.space, person.factual, solved.point)
@@ -544,17 +570,24 @@ def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved
 
 
 # ---- the unit of lengths, and the size of a reach --------------------------------------------------------------------
-#: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
+#: Range of lengths, in the program's unit, whose squares a tolerance of 1e-7 resolves.
 _ORDINARY = (0.1, 1e3)
-#: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
-_COARSE, _STEPS = 2.0**10, 2.0**23
-#: Steps up to this size are ordinary, as those from FINE_STEP on are.
+#: Ratio of two units from which a column counts as rescaled.
+_COARSE = 2.0**10
+#: Steps beyond which a solver cannot tell neighbouring values apart.
+_RESOLVABLE_STEPS = 2.0**23
+#: How many times fewer of so many steps make another program, where the first was solved to its end.
+_FEWER_STEPS = 2.0**10
+#: Sizes of a step from FINE_STEP up to this one are ordinary.
 _LARGE_STEP = 1e7
 
 
 def unit_for(size: float | None, unit: float) -> float:
-    """Return the unit for lengths of some size: the one in use where it will do, else the nearest power of two."""
-    if size is None or not COST_NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
+    """Return the unit for lengths of some size: the one in use if it suits, else the nearest power of two."""
+    if size is None or not COST_NOISE < size < math.inf:  # no usable size
+        return unit
+    is_ordinary = _ORDINARY[0] <= size / unit <= _ORDINARY[1]
+    if is_ordinary:
         return unit
     return 2.0 ** round(math.log2(size))
 
@@ -572,27 +605,29 @@ def farthest(factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
 
 
 def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: bool) -> bool:
-    """Tell whether a reach is so much smaller than the one before that a program over it is another one to a solver.
+    """Return whether narrowing the reach changes the numerics enough to solve again.
 
-    Either the unit of a column is, or a column of more steps than a solver tells apart has a fraction of them: half
-    where a gap ``is_open``.
+    The unit of a continuous column changes by 2**10 or more, or a column of more than 2**23 steps keeps less than
+    1/2**10 of them; less than half if the solver left a gap (``is_open``).
     """
+    fewer = 2.0 if is_open else _FEWER_STEPS
     for name, part in reach.items():
         was = before[name]
         if not isinstance(part, Interval) or not isinstance(was, Interval) or was.is_point:
             continue
         if part.step is None:
-            if not 1.0 / _COARSE < unit_of(part, space[name]) / unit_of(was, space[name]) < _COARSE:
-                return True
-        elif (was.upper - was.lower) / part.step > _STEPS:
-            least = 2.0 if is_open else _COARSE
-            if (part.upper - part.lower) * least < was.upper - was.lower:
-                return True
+            ratio = unit_of(part, space[name]) / unit_of(was, space[name])
+            is_other = not 1.0 / _COARSE < ratio < _COARSE
+        else:
+            width = was.upper - was.lower
+            is_other = width / part.step > _RESOLVABLE_STEPS and (part.upper - part.lower) * fewer < width
+        if is_other:
+            return True
     return False
 
 
 def has_extreme_numbers(reach: Reach, space: FeatureSpace) -> bool:
-    """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
+    """Return whether some column's scale, step or number of steps is unsuitable for a solver's tolerances."""
     for name, part in reach.items():
         if not isinstance(part, Interval) or part.is_point:
             continue
@@ -601,6 +636,6 @@ def has_extreme_numbers(reach: Reach, space: FeatureSpace) -> bool:
                 return True
         else:
             is_ordinary = FINE_STEP <= part.step <= _LARGE_STEP
-            if not is_ordinary or _STEPS < (part.upper - part.lower) / part.step < math.inf:
+            if not is_ordinary or _RESOLVABLE_STEPS < (part.upper - part.lower) / part.step < math.inf:
                 return True
     return False
