@@ -23,7 +23,7 @@ import numpy as np
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.ties import has_traces, is_on_lattice, own_rounding, rounding_in
+from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_lattice, row_relaxation, summation_rounding
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
 from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
@@ -177,7 +177,7 @@ def _with_any_tie(state: State) -> State:
         return state
     predictor = state.question.prepared.predictor
     is_counted = not _own_rounding(state.question)
-    most_of_margin = 0.0 if has_traces(predictor) else min(_SMALLER)
+    most_of_margin = 0.0 if has_negligible_terms(predictor) else min(_SMALLER)
     learned = state
     infimum = None
     try:
@@ -326,7 +326,7 @@ def _programs(state: State) -> list[tuple[float, float]]:
     is_ordinary = not has_extreme_numbers(question.person.reach, question.space)
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
-    below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
+    below = row_relaxation(question.prepared.predictor, question.factual, question.person.reach)
     return [(0.0, below), (0.0, 0.0), *smaller]
 
 
@@ -342,7 +342,7 @@ def _down_to_rounding(state: State) -> list[tuple[float, float]]:
 
 def _own_rounding(question: Question) -> float:
     """Return what the model's own sum rounds at the person; 0 of trees and votes, whose levels lie a margin apart."""
-    return own_rounding(question.prepared.predictor, coordinates_of(question.space, [question.factual]))
+    return summation_rounding(question.prepared.predictor, coordinates_of(question.space, [question.factual]))
 
 
 def _is_refused_at_best(state: State) -> bool:
@@ -468,7 +468,7 @@ def look_within_steps(state: State) -> State:
     r"""Weaken the claim to the bound over all acceptable points, where the model's arithmetic is coarser than the gap.
 
     The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
-    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.ties.own_steps`, and the rounding
+    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.ties.encoding_rounding`, and the rounding
     of a sum): what it accepts is in the program with the margin :math:`-\delta`. Only where m and delta are more than
     a share of the way to the decision, which is what a default margin may cost, is that program solved.
     """

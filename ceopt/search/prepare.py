@@ -25,10 +25,10 @@ from ceopt.formulations.predictors.read import is_function, open_model, read
 from ceopt.formulations.predictors.ties import (
     accepted,
     default_margin,
+    encoding_rounding,
     forest_of,
     has_fixed_order,
     is_on_lattice,
-    own_steps,
     tie_width,
 )
 from ceopt.formulations.space.reachable import Interval
@@ -134,7 +134,7 @@ class Prepared:
         safe against a solver's tolerances. :meth:`for_person` adapts both to the magnitudes near one person.
     steps
         Greatest difference between the model's own score and the program's that comes from columns whose range is small
-        relative to their values (:func:`~ceopt.formulations.predictors.ties.own_steps`).
+        relative to their values (:func:`~ceopt.formulations.predictors.ties.encoding_rounding`).
     asks_model
         Whether no margin is asked for: the model itself is asked about each point that a program finds, and a refused
         point is excluded from the next program. So for trees, and for other models on a lattice, if the user gave no
@@ -212,7 +212,7 @@ class Prepared:
         if predictor.is_trees or isinstance(settings.target, DisagreementOf):
             return self
         near = target_margin(None, predictor, settings.target, factual, reach)
-        fitted = replace(self, least_margin=near, steps=own_steps(predictor, factual, reach))
+        fitted = replace(self, least_margin=near, steps=encoding_rounding(predictor, factual, reach))
         if settings.margin is not None:
             return fitted
         if not is_on_lattice(predictor, reach):

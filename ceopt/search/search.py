@@ -268,7 +268,7 @@ def _margin(state: State) -> State:
 def _limit(state: State) -> State:
     """Drop the latest answer if it costs more than ``within`` allows."""
     finding = state.last
-    most = state.cost_limit
+    most = state.cost_limit()
     assert finding is not None  # noqa: S101 - the phase before ends with one
     state = replace(state, phase=Phase.FEWER)
     if most is None or finding.answer is None:

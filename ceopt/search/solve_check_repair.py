@@ -17,7 +17,7 @@ from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.reaches import slack
-from ceopt.formulations.predictors.ties import rounding_in
+from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
@@ -301,7 +301,7 @@ def _request(
     prepared = question.prepared
     if prepared.asks_model and not prepared.predictor.is_trees and state.margin == 0.0:
         # A tie may be lost to rounding; points that the model refuses are excluded one by one.
-        below = rounding_in(prepared.predictor, question.factual, question.person.reach)
+        below = row_relaxation(prepared.predictor, question.factual, question.person.reach)
     request = SolveRequest(
         margin=state.margin,
         below=below,
@@ -313,7 +313,7 @@ def _request(
         request = replace(request, n_incumbents=settings.n - 1)
     if cost_limit is not None:
         return replace(request, budget=cost_limit, is_hard_limit=True)
-    limit = state.cost_limit
+    limit = state.cost_limit()
     if limit is not None:
         return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), is_hard_limit=True)
     if not state.barred:  # no budget with barred points: it may be the cost of one of them

@@ -496,10 +496,9 @@ def beyond_the_budget(
     except OutOfTimeError:
         return solved.with_outcome(status=Stop.TIME_LIMIT, bound=limit, message="The time limit is used up.")
     except UnboundedFeatureError as error:
+        status = solved.outcome.status
         if solved.point is None:
             status = Stop.ERROR
-        else:
-            status = solved.outcome.status
         return solved.with_outcome(status=status, bound=limit, message=str(error))
     return without_budget.after(solved.with_outcome(status=Stop.FEASIBLE, bound=limit))
 

@@ -17,17 +17,17 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed, sign_of
 from ceopt.formulations.predictors.ties import (
-    Place,
-    agreeing,
-    agreeing_trees,
-    beyond,
+    RowSide,
+    above_level,
+    agreeing_form,
     checked_margin,
+    count_agreeing,
     default_margin,
     forest_of,
     has_fixed_order,
     link_rounding,
     margin_near,
-    place_of,
+    right_side_of,
     row_scale,
     score_size,
 )
@@ -79,7 +79,7 @@ def slack(
     core = predictor.core
     if isinstance(target, DisagreementOf):
         trees = len(forest_of(core).trees)
-        return (agreeing_trees(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
+        return (count_agreeing(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
     if scores is None:
         scores = predictor.score(coordinates)
     result: NDArray[np.float64]
@@ -222,7 +222,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 self._labels(block, checked)
             case DisagreementOf():
                 least = checked.needed(len(forest_of(core).trees))
-                Rows(self, "valid").add("trees", agreeing(block, checked.wanted), lower=float(least))
+                Rows(self, "valid").add("trees", agreeing_form(block, checked.wanted), lower=float(least))
 
     def _row(
         self,
@@ -254,23 +254,23 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         level: float,
         accepts: Callable[[float], bool],
         more: float = 0.0,
-    ) -> Place:
+    ) -> RowSide:
         """Return what a weighted sum of the scores has to reach: the level and the margin, or what the library does."""
         if not self._is_own:
             core = block.predictor.core
             if isinstance(core, Combination) and core.votes:  # counts tie or differ by a whole vote, never by rounding
-                return Place(level + max(self.margin, default_margin(block.predictor)), 0.0)
-            return Place(level + self.margin - self._below, 0.0)
-        return place_of(block.predictor, weights, level, accepts, more=more, clear=self._is_clear)
+                return RowSide(level + max(self.margin, default_margin(block.predictor)), 0.0)
+            return RowSide(level + self.margin - self._below, 0.0)
+        return right_side_of(block.predictor, weights, level, accepts, more=more, clear=self._is_clear)
 
     def _range(self, block: AbstractEmbedded, target: Values) -> None:
         score = block.combine((1.0,))
         if math.isfinite(target.low):
             place = self._place(block, (1.0,), target.low, lambda s: s >= target.low)
-            self._row(block, "low", score, lower=place.least, gap=place.gap)
+            self._row(block, "low", score, lower=place.least, gap=place.clearance)
         if math.isfinite(target.high):
             place = self._place(block, (-1.0,), -target.high, lambda s: -s <= target.high)
-            self._row(block, "high", score, upper=-place.least, gap=place.gap)
+            self._row(block, "high", score, upper=-place.least, gap=place.clearance)
 
     def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
         core = block.predictor.core
@@ -280,8 +280,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             weights = np.eye(core.n_scores)[target.position].tolist()
             place = self._place(block, weights, p, lambda s: s >= p)
             if not self._is_own and block.predictor.has_ties and self.margin <= default_margin(block.predictor):
-                place = Place(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
-            self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
+                place = RowSide(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
+            self._row(block, label, block.combine(weights), lower=place.least, gap=place.clearance)
             return
         needed = score_needed(core.probability, target.position, p)
         sign = sign_of(target.position)
@@ -295,9 +295,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 lambda s: bool(core.head.of_position(np.array([sign * s]), target.position)[0] >= p),
                 more=link_rounding(block.predictor, target),
             )
-            self._row(block, label, block.combine((sign,)), lower=place.least, gap=place.gap)
+            self._row(block, label, block.combine((sign,)), lower=place.least, gap=place.clearance)
 
-    def _beats(self, block: AbstractEmbedded, t: int, k: int) -> tuple[Sequence[float], Place]:
+    def _beats(self, block: AbstractEmbedded, t: int, k: int) -> tuple[Sequence[float], RowSide]:
         """Return how label t beats label k: weights, and their sum; a tie of votes is one that the library breaks."""
         predictor = block.predictor
         core = predictor.core
@@ -305,8 +305,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         weights = [_unit(core) * weight for weight in differences]
         wins = core.head.wins_ties(t, k)
         if not self._is_own and predictor.has_ties and self.margin <= default_margin(predictor) and wins:
-            return weights, Place(level - VOTE_ROUNDING, 0.0)
-        return weights, self._place(block, weights, level, beyond(level, ties=wins))
+            return weights, RowSide(level - VOTE_ROUNDING, 0.0)
+        return weights, self._place(block, weights, level, above_level(level, ties=wins))
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
         if len(target.wanted) > 1:
@@ -320,7 +320,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 self._row(block, index, LinearForm(0.0), lower=1.0)
             elif level > -NEVER:
                 weights, place = self._beats(block, t, k)
-                self._row(block, index, block.combine(weights), lower=place.least, gap=place.gap)
+                self._row(block, index, block.combine(weights), lower=place.least, gap=place.clearance)
 
     def _several(self, block: AbstractEmbedded, target: Labels) -> None:
         """Write that one of several labels wanted beats every label that is not."""
@@ -341,7 +341,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                     )
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
                 index = (target.labels[t], target.labels[k])
-                self._row(block, index, form, lower=least - max(big_m, 0.0), gap=place.gap)
+                self._row(block, index, form, lower=least - max(big_m, 0.0), gap=place.clearance)
         Rows(self, "one_wins").add("target", sum_form(self.wins.values()), lower=1.0, upper=1.0)
 
 

@@ -1,4 +1,4 @@
-r"""The scores that a model of trees attains near its decision, and where a row between them may stand.
+r"""Margins of decisions: which slack a solver resolves, for linear models and networks; which scores trees attain.
 
 A score of trees, of votes, and of sums of such takes finitely many values,
 
@@ -9,10 +9,11 @@ and the library adds them up in floats, which are off by at most
 .. math:: u (T + 1) \textstyle\sum_t \max |V_t|, \qquad\text{in order } u \sum_t \min\Bigl(
     \textstyle\sum_{i \le t} \max |V_i|,\ |s D| + \sum_{i > t} \max |V_i| \Bigr)
 
-(u = 2^-53, or 2^-24 where it adds in float32; a partial sum is bounded from either end). A row between the largest
-value that is surely refused and the next one cuts off no value that the library may accept. Where the few sums can be
-listed (votes, pure leaves, single trees: all are multiples of one number) that is half a step, which no solver's
-tolerance bridges; elsewhere the row is lower by the rounding error alone.
+(u = 2^-53, or 2^-24 where it adds in float32; a partial sum is bounded by the terms before it, and by \|s D\| and the
+terms after it). A row over such a score has its right side halfway between the largest score that the library surely
+refuses and the next one, so no acceptable score is cut off. If the sums are few enough to list (votes, pure leaves,
+single trees: all are multiples of one number), the row is half a step from both, far more than a solver's tolerance.
+Otherwise the right side is lowered by the rounding error only.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
 
-# ==== Models whose decision is that of the points of a lattice: what they refuse can be left out point by point =======
+# ==== Models over few values: the points that they refuse can be excluded one by one ==================================
 
-#: Steps of a number beyond which a solver takes it for a continuous one: no point of it is left out alone.
-_STEPS = 1e5
+#: A column with more steps is treated as continuous: its points cannot be excluded one by one.
+_LATTICE_STEPS = 1e5
 
 
 def columns_read(predictor: Predictor) -> frozenset[str]:
@@ -78,8 +79,8 @@ def columns_read(predictor: Predictor) -> frozenset[str]:
     return frozenset(column.feature for column, used in columns if used and column.feature is not None)
 
 
-def is_on_lattice(predictor: Predictor, reach: Reach, *, steps: float = _STEPS) -> bool:
-    """Tell whether all that a linear model or a network reads and that can move are levels and numbers of few steps."""
+def is_on_lattice(predictor: Predictor, reach: Reach, *, steps: float = _LATTICE_STEPS) -> bool:
+    """Return whether each column that a linear model or network reads is fixed, or has levels or few ``steps``."""
     if not isinstance(predictor.core, AbstractLayers):
         return False
     return all(_has_few_values(reach[name], steps) for name in columns_read(predictor))
@@ -93,26 +94,24 @@ def _has_few_values(part: Interval | Levels, steps: float) -> bool:
 
 # ==== The margin of a decision ========================================================================================
 
-_NO_MARGIN = Refusal("a margin of at least 0", "Give None or a number.")
+_MARGIN_REFUSAL = Refusal("a margin of at least 0", "Give None or a number.")
 _MARGIN = AllOf(
     (
-        Real(at_least=0.0, finite=True, otherwise=_NO_MARGIN),
+        Real(at_least=0.0, finite=True, otherwise=_MARGIN_REFUSAL),
         Divisor("Give None, 0 or an ordinary number."),
     )
 )
 
-#: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
+#: Sizes of scores at which SOLVER_TOLERANCE is neither too coarse nor lost in rounding: rows keep the score's own unit.
 _ORDINARY = (1e-2, 1e6)
-
-
 _SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
 
 
 def score_size(predictor: Predictor) -> float:
-    """Return by how much a score can differ through one column (linear, networks) or through all leaves (trees).
+    """Return how much a score can change through one column (linear, networks) or through all leaves (trees).
 
-    A number counts with its range, or where it has none with its scale. A combination's is the sum of its members'.
-    Kept as long as the predictor lives.
+    A numeric column contributes its range or, if that is infinite, its scale; a combination the weighted sum of its
+    members. Kept as long as the predictor lives.
     """
     if predictor not in _SIZES:
         _SIZES[predictor] = _score_size(predictor)
@@ -138,7 +137,7 @@ def _score_size(predictor: Predictor) -> float:
 
 
 def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
-    """Return by how much each row of weights can change its sum through each matrix column, (K, m)."""
+    """Return how much each row of weights can change its sum through each matrix column, (K, m)."""
     sizes = np.abs(weights)
     for place, column in enumerate(predictor.encoding.columns):
         if column.feature is None:
@@ -146,17 +145,17 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
         elif column.table is not None:
             width = table_range(column.table)
         elif not weights[:, place].any():
-            width = 0.0  # a column that is not read may be one that clips
+            width = 0.0  # skip unread columns: a clipped one has no affine()
         else:
-            width = abs(column.affine()[0]) * _width(predictor.space[column.feature])
+            width = abs(column.affine()[0]) * _range_of(predictor.space[column.feature])
         sizes[:, place] *= width
     return sizes
 
 
-def has_traces(predictor: Predictor) -> bool:
-    """Tell whether a column moves some sum by so little of what others move it that rows may leave it out.
+def has_negligible_terms(predictor: Predictor) -> bool:
+    """Return whether some column's share of a first-layer sum is so small that ``Inputs.forms`` drops it from the row.
 
-    See ``Inputs.forms``: what is left out is some 1e-12 of the row, which decides only where all else is held.
+    That is below 1e-12, which decides only if all other columns are fixed.
     """
     for part in predictor.parts:
         core = part.core
@@ -168,7 +167,7 @@ def has_traces(predictor: Predictor) -> bool:
     return False
 
 
-def _width(feature: Feature) -> float:
+def _range_of(feature: Feature) -> float:
     width = feature.upper - feature.lower
     if 0 < width < math.inf:
         return width
@@ -176,23 +175,25 @@ def _width(feature: Feature) -> float:
 
 
 def default_margin(predictor: Predictor) -> float:
-    """Return the least slack that a solver can be trusted with where nobody is asked about, in the model's own score.
+    """Return the default margin of a model without a person: the least slack that a solver resolves, in its own score.
 
-    1e-5; trees, whose leaves of size s a solver's binary turns into an error of 1e-6 s, take 1e-5 s beyond 1. Very
-    small scores are stated in larger units (``row_scale``) and take 1e-3 of their size. How wide bounds are is no
-    matter: for a person, :func:`margin_near` says how large the numbers near the answer are.
+    1e-5, for trees 1e-5 times max(1, s) with s the spread of the leaves: a binary that is off by 1e-6 shifts the score
+    by 1e-6 s. Very small scores are stated in larger units (``row_scale``) and take 1e-3 of their size. It does not
+    depend on how wide bounds are; :func:`margin_near` gives the margin of one person.
 
     Raises
     ------
     UnsupportedModelError
-        The scores are so small or so large that their squares are no numbers.
+        The scores are so small or so large that their squares underflow or overflow.
     """
     size = score_size(predictor)
     if size and not READABLE_SCORES[0] <= size <= READABLE_SCORES[1]:
+        but = f"through one column they differ by {size:.3g}"
+        if size < 1.0:
+            but = f"through no column do they differ by more than {digits(rounded(size, 3, 'up'))}"
         raise UnsupportedModelError(
-            "The model", f"scores that differ by {READABLE_SCORES[0]:g} to {READABLE_SCORES[1]:g} within the space",
-            f"through no column do they differ by more than {digits(rounded(size, 3, 'up'))}"
-            if size < 1.0 else f"through one column they differ by {size:.3g}",
+            "The model",
+            f"scores that differ by {READABLE_SCORES[0]:g} to {READABLE_SCORES[1]:g} within the space", but,
             "Fit it again on scaled columns, or multiply its coefficients and its intercept by one number.",
         )  # fmt: skip
     if 0.0 < size < _ORDINARY[0]:
@@ -204,36 +205,37 @@ def default_margin(predictor: Predictor) -> float:
 
 
 def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: Reach | None = None) -> float:
-    r"""Return the least slack to ask for near a person whose score is ``away`` from the decision, in the model's score.
+    r"""Return the margin for a person whose score is ``away`` from the decision, in the model's own score.
 
     .. math:: m = \max\bigl(\min(10^{-5},\ 2.5 \cdot 10^{-6}\, a),\ 10^{-11}\, t,\ 2^{-48}\, t^0\bigr)
 
-    with a the way to the decision, t the size of the numbers that a row over the score adds up near the person, and
-    :math:`t^0` that of the numbers that the model itself adds up (1e-6 of both where the model computes in float32). A
-    column that cannot move is in no row, and one that counts from the person's own value
-    (:func:`~ceopt.formulations.columns.numeric.origin_of`) is in it with its moves alone.
+    with a the distance to the decision, t the size of the numbers that a row over the score adds up near the person,
+    and :math:`t^0` that of the numbers that the model itself adds up (1e-6 of both where the model computes in
+    float32); of a combination, the sums of its parts' in their own scores. Fixed columns do not count in t; a column
+    measured from the factual value (:func:`~ceopt.formulations.columns.numeric.origin_of`) counts with its move only.
 
     Of a model whose score is linear, the answer then costs at most 2.5e-6 more than the infimum, relatively (5e-6 where
-    squares are charged), unless the person stands within 4e-6 t of the decision, or ``own_steps`` are as large.
-    Trees decide by cells and votes are counted, so these keep :func:`default_margin`; so does whatever has trees among
-    its parts, and a person at a tie.
+    squares are charged), unless the score is within 4e-6 t of the decision, or ``encoding_rounding`` is of that size.
+    Models with trees among their parts, votes, and a person exactly at the decision get :func:`default_margin`.
 
     Parameters
     ----------
     away
-        By how much the score misses the target, its sign no matter.
+        Distance of the person's score from the decision, of either sign.
     coordinates
         The person, (1, d).
     reach
-        Values that the columns may take; None: all may move, and count from 0.
+        Values that the columns may take; None if all may move and are measured from 0.
     """
     if _has_trees_or_votes(predictor) or not math.isfinite(away):
         return default_margin(predictor)
-    wanted = min(LEAST_MARGIN, MARGIN_OF_THE_WAY * abs(away)) or default_margin(predictor)
-    return max(wanted, rounding_at(predictor, coordinates, reach))
+    wanted = min(LEAST_MARGIN, MARGIN_OF_THE_WAY * abs(away))
+    if wanted == 0.0:  # at the decision
+        wanted = default_margin(predictor)
+    return max(wanted, score_resolution(predictor, coordinates, reach))
 
 
-def rounding_at(predictor: Predictor, coordinates: Floats, reach: Reach | None = None) -> float:
+def score_resolution(predictor: Predictor, coordinates: Floats, reach: Reach | None = None) -> float:
     """Return the least difference of scores that is not rounding at a point (1, d); 0 for trees and votes.
 
     The larger of a solver's rounding of a row over the score and the model's own, added up over the parts of a
@@ -249,12 +251,10 @@ def rounding_at(predictor: Predictor, coordinates: Floats, reach: Reach | None =
     return rounding
 
 
-def own_rounding(predictor: Predictor, coordinates: Floats) -> float:
+def summation_rounding(predictor: Predictor, coordinates: Floats) -> float:
     """Return how much the score at a point (1, d) may change with the order of summation; 0 for trees and votes."""
-    if _has_trees_or_votes(predictor):
-        return 0.0
-    rounding = _offset_rounding(predictor)
-    for part, weight in _weighted_parts(predictor):
+    parts, rounding = _weighted_parts(predictor)
+    for part, weight in parts:
         rounding += weight * _summation_rounding_of(part, coordinates)
     return rounding
 
@@ -264,45 +264,43 @@ def _summation_rounding_of(part: Predictor, coordinates: Floats) -> float:
     return OWN_ROUNDING[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=True)
 
 
-def _weighted_parts(predictor: Predictor) -> list[tuple[Predictor, float]]:
-    """Return the parts of a model, each with the most by which a score changes per unit of the part's scores."""
+def _weighted_parts(predictor: Predictor) -> tuple[list[tuple[Predictor, float]], float]:
+    """Return the parts of a model, each with the most that the score changes per unit of theirs, and a rounding.
+
+    The rounding is that of the constants which combinations add. No parts and 0 for trees and votes.
+    """
     core = predictor.core
+    if _has_trees_or_votes(predictor):
+        return [], 0.0
     if not isinstance(core, Combination):
-        return [(predictor, 1.0)]
+        return [(predictor, 1.0)], 0.0
     weighted = []
+    rounding = OWN_ROUNDING["float64"] * float(np.abs(core.offset).max()) / core.divisor
     for member, weights in zip(core.members, core.weights, strict=True):
         most = float(np.abs(weights).sum(axis=1).max()) / core.divisor
-        weighted += [(part, most * weight) for part, weight in _weighted_parts(member)]
-    return weighted
+        parts, inner_rounding = _weighted_parts(member)
+        weighted += [(part, most * weight) for part, weight in parts]
+        rounding += most * inner_rounding
+    return weighted, rounding
 
 
-def _offset_rounding(predictor: Predictor) -> float:
-    """Return the rounding of the constants that a combination adds to its members' scores."""
-    core = predictor.core
-    if not isinstance(core, Combination):
-        return 0.0
-    return OWN_ROUNDING["float64"] * float(np.abs(core.offset).max()) / core.divisor
-
-
-def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
+def row_relaxation(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
     """Return a bound on how far a row over the score may be missed at a point in reach where the model meets it.
 
     The larger of what a solver may leave in a row, 1e-9 of its terms, and the rounding of the model's own sum; and
-    :func:`own_steps`. Terms are bounded column by column over the reach. Where a number has no end, the bound holds up
-    to the size of the factual only.
+    :func:`encoding_rounding`. Terms are bounded column by column over the reach. Of a number without an end the bound
+    knows the factual value only.
     """
-    if _has_trees_or_votes(predictor):
-        return 0.0
-    rounding = _offset_rounding(predictor) + own_steps(predictor, factual, reach)
     points = [point_row(predictor.space, point) for point in _person_and_ends(factual, reach)]
-    for part, weight in _weighted_parts(predictor):
+    parts, rounding = _weighted_parts(predictor)
+    for part, weight in parts:
         dtype = _float_dtype_of(part)
         in_rows = _greatest_sums(part, [_in_rows(part, point, reach, factual) for point in points], reach)
         seen = _greatest_sums(part, [_seen(part, point) for point in points], reach)
         in_row = MARGIN_OF_A_ROW[dtype] * _absolute_score(part, in_rows, with_constants=False)
         own = OWN_ROUNDING[dtype] * _absolute_score(part, seen, with_constants=True)
         rounding += weight * max(in_row, own)
-    return rounding
+    return rounding + encoding_rounding(predictor, factual, reach)
 
 
 def _greatest_sums(part: Predictor, sizes: Sequence[Floats], reach: Reach) -> Floats:
@@ -330,22 +328,21 @@ def _greatest_sums(part: Predictor, sizes: Sequence[Floats], reach: Reach) -> Fl
     return sums
 
 
-def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
-    r"""Return by how much a score may differ from the model's own through columns whose range is small beside them.
+def encoding_rounding(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
+    r"""Return how far the exact score may be from the model's own because of columns whose range is small beside them.
 
     .. math:: \delta = \sum_j |w_j|\, e_j, \qquad
               e_j \le \tfrac12 \operatorname{ulp}(x_j)\, \phi_j' + \text{roundings of the library's way to } \phi_j
 
     A scaler that multiplies such a column by 1 / range rounds numbers of that size: the model's own score is then a
     staircase, whose steps the program, which states the real function, does not have. The sum is over the columns that
-    move and count from the factual; for networks weights are multiplied along the layers. 0 where there are none, and
-    of trees and votes.
+    can move and are measured from the factual value; for networks weights are multiplied along the layers, and a
+    combination weighs its members. 0 if there are none, and for trees and votes.
     """
-    if _has_trees_or_votes(predictor):
-        return 0.0
     points = _person_and_ends(factual, reach)
+    parts, _ = _weighted_parts(predictor)
     total = 0.0
-    for part, weight in _weighted_parts(predictor):
+    for part, weight in parts:
         errors = np.zeros(len(part.encoding.columns))
         for place, column in enumerate(part.encoding.columns):
             name = column.feature
@@ -359,7 +356,7 @@ def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) 
 
 
 def _person_and_ends(factual: Mapping[str, float], reach: Reach) -> list[dict[str, float]]:
-    """Return the person, and the points at the lower and the upper ends of the numbers' reach."""
+    """Return the person, and that person with every number at the lower, or the upper, end of its reach, if finite."""
     lowest, highest = dict(factual), dict(factual)
     for name, part in reach.items():
         if not isinstance(part, Interval):
@@ -372,7 +369,7 @@ def _person_and_ends(factual: Mapping[str, float], reach: Reach) -> list[dict[st
 
 
 def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float], reach: Reach) -> bool:
-    """Tell whether a number moves, and its variable counts from the factual."""
+    """Return whether a number can move and its variable is measured from the factual value."""
     interval = reach[name]
     if not isinstance(interval, Interval) or interval.is_point:
         return False
@@ -380,7 +377,7 @@ def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float
 
 
 def _encoding_error(column: Column, x: float) -> float:
-    """Return by how much a column's value near x may be off: half a step of x itself, and a rounding an operation."""
+    """Return how far a column's value near x may be off: half an ulp of x, carried on, and half one per operation."""
     value: Any = np.array([x], dtype=np.float64)
     error = float(np.spacing(abs(x))) / 2.0
     with np.errstate(over="ignore"):
@@ -395,17 +392,17 @@ def _encoding_error(column: Column, x: float) -> float:
 
 
 def _has_trees_or_votes(predictor: Predictor) -> bool:
-    """Return whether trees or votes make the score: it does not move with the numbers near a person."""
+    """Return whether the score has trees among its parts, or counts votes; margins then do not depend on the person."""
     return bool(predictor.forests) or (isinstance(predictor.core, Combination) and predictor.core.votes)
 
 
 def _float_dtype_of(part: Predictor) -> str:
-    """Return the float width in which a linear model or a network computes its score."""
+    """Return the float type in which a linear model or a network computes its score."""
     return str(np.result_type(part.encoding.dtype, getattr(part.core, "dtype", "float64")))
 
 
 def _seen(part: Predictor, coordinates: Floats) -> Floats:
-    """Return the size of what a linear model or a network is given in each of its columns at a point."""
+    """Return the absolute value of each matrix column at a point, (m,)."""
     given = part.encoding.matrix(coordinates)[0]
     return np.asarray(np.nan_to_num(np.abs(given.astype(np.float64))), dtype=np.float64)
 
@@ -413,9 +410,10 @@ def _seen(part: Predictor, coordinates: Floats) -> Floats:
 def _in_rows(
     part: Predictor, coordinates: Floats, reach: Reach | None, factual: Mapping[str, float] | None = None
 ) -> Floats:
-    """Return the size of the numbers by which each column enters a row near a point: 0 where it cannot move.
+    """Return, per matrix column, the absolute value of its term in a row near a point; 0 if it is fixed.
 
-    A number that counts from 0 enters as it stands, however large it is beside what a scaler makes of it.
+    A number that is measured from 0 enters as it is, however large it is beside its scaled value. ``factual``: the
+    person, if the point is another.
     """
     sizes = _seen(part, coordinates)
     point = dict(zip(part.space.names, coordinates[0].tolist(), strict=True))
@@ -425,10 +423,12 @@ def _in_rows(
             continue
         if reach is not None and reach[name].is_point:
             sizes[place] = 0.0
-        elif column.table is not None or not column.is_affine:
             continue
-        elif reach is None or not _counts_from_factual(part, name, factual or point, reach):
-            sizes[place] = max(sizes[place], abs(column.affine()[0] * point[name]))
+        if column.table is not None or not column.is_affine:
+            continue
+        if reach is not None and _counts_from_factual(part, name, factual or point, reach):
+            continue
+        sizes[place] = max(sizes[place], abs(column.affine()[0] * point[name]))
     return sizes
 
 
@@ -454,9 +454,10 @@ def _absolute_score(part: Predictor, sums: Floats, *, with_constants: bool) -> f
 
 
 def row_scale(predictor: Predictor, margin: float) -> float:
-    """Return what rows over the score are multiplied with: 1, or a power of two, where a tolerance hides the margin.
+    """Return the factor for rows over the score.
 
-    The size of the score counts where there is no margin and it is small, and where leaves are large.
+    A power of two if the margin is below a solver's tolerance, if there is no margin and scores are small, or if the
+    scores of trees are large; else 1.
     """
     size = score_size(predictor)
     if 0.0 < margin < SOLVER_TOLERANCE:
@@ -469,37 +470,41 @@ def row_scale(predictor: Predictor, margin: float) -> float:
 
 
 def checked_margin(margin: float | None, predictor: Predictor) -> float:
-    """Return the margin to use, or refuse one that is negative or not a number."""
+    """Return the margin to use; raise for one that is negative or not a number."""
     if margin is None:
         return default_margin(predictor)
     checked: float = _MARGIN.require("Reaches", "margin", margin)
     return checked
 
 
-# ==== The trees of a forest, each asked alone: how many decide as a target says, in numbers and in the program ========
+# ==== The trees of a forest one by one: how many decide as a target says, in numbers and in the program ===============
 
 
 def forest_of(core: AbstractRepresentation) -> TreeEnsemble:
-    """Return a model whose score is the mean of its trees', or refuse it: the trees of others say nothing alone."""
+    """Return ``core`` if it averages its trees; raise otherwise, as trees of a boosted sum do not decide alone."""
     if isinstance(core, TreeEnsemble) and core.divisor == len(core.trees) and not core.base.any():
         return core
-    is_sum = isinstance(core, TreeEnsemble)
+    but = "this model is not an average of single trees"
+    if isinstance(core, TreeEnsemble):
+        but = "this model is a sum of trees that correct each other"
     raise UnsupportedModelError(
-        "Disagreement", "a forest, bagged trees or a single tree, whose trees decide each alone",
-        f"this model is {'a sum of trees that correct each other' if is_sum else 'not an average of single trees'}",
+        "Disagreement", "a forest, bagged trees or a single tree, whose trees decide each alone", but,
         "Ask for the model's own decision.",
     )  # fmt: skip
 
 
 def meets_alone(core: AbstractRepresentation, values: Floats, wanted: Labels | Values) -> NDArray[np.bool_]:
-    """Return whether a tree that ends in a leaf with such values (leaves, K) decides as wanted by itself."""
-    scores = of_one(values)
+    """Return, for each leaf with values (leaves, K), whether a tree that ends in it decides as wanted by itself."""
+    return _meets(core, of_one(values), wanted)
+
+
+def _meets(core: AbstractRepresentation, scores: Floats, wanted: Labels | Values) -> NDArray[np.bool_]:
     if isinstance(wanted, Values):
         return wanted.holds(scores)
     return np.isin(core.head.positions(scores), wanted.wanted)
 
 
-def agreeing_trees(predictor: Predictor, coordinates: Floats, wanted: Labels | Values) -> NDArray[np.intp]:
+def count_agreeing(predictor: Predictor, coordinates: Floats, wanted: Labels | Values) -> NDArray[np.intp]:
     """Return how many trees decide as wanted at rows of coordinates, (n,)."""
     core = forest_of(predictor.core)
     leaves = core.apply(predictor.encoding.matrix(coordinates))
@@ -507,7 +512,7 @@ def agreeing_trees(predictor: Predictor, coordinates: Floats, wanted: Labels | V
     return np.asarray(np.sum(met, axis=0))
 
 
-def agreeing(block: AbstractEmbedded, wanted: Labels | Values) -> LinearForm:
+def agreeing_form(block: AbstractEmbedded, wanted: Labels | Values) -> LinearForm:
     """Return the number of trees that decide as wanted, as a form over the leaves of an embedded forest."""
     core = forest_of(block.predictor.core)
     assert isinstance(block, AbstractForest)  # noqa: S101 - every formulation of trees is one
@@ -516,10 +521,12 @@ def agreeing(block: AbstractEmbedded, wanted: Labels | Values) -> LinearForm:
 
 # ==== The scores that a model of trees attains near its decision, and where a row between them may stand ==============
 
-#: Sums that are listed at most: beyond, trees have values of their own and ties are rare.
+#: Most sums to list; with more, trees have distinct values and ties are rare.
 _MOST: Final = 20_000
-#: And sums that are made at once, on the way to them.
+#: Most sums to form in one step before merging.
 _MOST_PAIRS: Final = 400_000
+#: Factor of a first-order bound of rounding that covers the terms of higher order.
+_SECOND_ORDER: Final = 1.01
 #: Bits of a sum that is exact in each width.
 _BITS: Final = {"float32": 24, "float64": 53}
 _SUMS: WeakKeyDictionary[Predictor, dict[tuple[float, ...], Sums]] = WeakKeyDictionary()
@@ -529,7 +536,7 @@ _VECTORS: WeakKeyDictionary[Predictor, Floats | None] = WeakKeyDictionary()
 @final
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a weighted sum of a model's scores adds up: one value of each part, and a constant; see the module.
+    """A weighted sum of scores: a constant plus one value from each part, divided by D (symbols as in the module).
 
     Parameters
     ----------
@@ -540,28 +547,31 @@ class Sums:
     divisor
         D.
     rounding
-        By how much the library's floats, before the division, may differ from the sum.
-    sizes
-        Where it adds in float32, in order: the greatest absolute value of each number added.
+        Bound on the library's rounding error, before the division.
+    float32_terms
+        If the library adds in float32, in order: the greatest absolute value of each term; else None.
     is_exact
-        Whether the library's sums are exact: all are multiples of a power of two, and short.
+        Whether the library's sums are exact: all terms are multiples of one power of two and the sum fits the mantissa.
     """
 
     constant: float
     parts: tuple[Floats, ...]
     divisor: float
     rounding: float
-    sizes: Floats | None
+    float32_terms: Floats | None
     is_exact: bool
 
     @property
-    def size(self) -> float:
-        """By how much the sum can differ, after the division."""
+    def spread(self) -> float:
+        """Difference of the greatest and the least sum, after the division."""
         return float(sum(np.ptp(part) for part in self.parts)) / self.divisor
 
     @cached_property
-    def reached(self) -> Floats | None:
-        """All sums, ascending, before the division; None where there are too many. Some may not be reached together."""
+    def candidates(self) -> Floats | None:
+        """All sums of one value per part, ascending, before the division; None if there are too many.
+
+        A superset of what the model attains, as leaves of several trees may exclude each other.
+        """
         same = self._same
         sums = np.array([self.constant])
         for part in self.parts:
@@ -569,50 +579,51 @@ class Sums:
                 return None
             sums = np.unique(np.add.outer(sums, part))
             if same > 0.0:
-                sums = sums[np.unique(np.floor(sums / same), return_index=True)[1]]
+                _, first = np.unique(np.floor(sums / same), return_index=True)
+                sums = sums[first]  # merge sums that rounding alone tells apart
             if len(sums) > _MOST:
                 return None
         return sums
 
     @property
     def _same(self) -> float:
-        """How near two sums, before the division, count as one."""
+        """Distance, before the division, below which two sums count as one."""
         if self.is_exact:
             return 0.0
         return SAME_SUM * (abs(self.constant) + float(sum(np.abs(part).max(initial=0.0) for part in self.parts)))
 
-    def width(self, level: float, more: float = 0.0) -> float:
-        """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
+    def undecided_within(self, level: float, more: float = 0.0) -> float:
+        """Return the distance from a level within which rounding decides, after the division, plus ``more``."""
         merged = self._same * len(self.parts)
         around = abs(level) * self.divisor
         rounding = self.rounding
-        if self.sizes is not None:
-            before = np.cumsum(self.sizes)
-            # Once more for the numbers themselves, which the library may round to its width.
+        if self.float32_terms is not None:
+            before = np.cumsum(self.float32_terms)
+            # One rounding more for the terms, which the library may cast to float32.
             partial = np.minimum(before, before[-1] - before + around).sum() + before[-1]
-            rounding += 1.01 * UNIT_ROUNDING["float32"] * float(partial)
+            rounding += _SECOND_ORDER * UNIT_ROUNDING["float32"] * float(partial)
         return (rounding + merged + 4.0 * UNIT_ROUNDING["float64"] * around) / self.divisor + more
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row over a score stands.
+class RowSide:
+    """The right side of a row over a score.
 
     Parameters
     ----------
     least
-        The row's right side: score >= least.
-    gap
-        Distance to the values on both sides, or 0 where they are not known.
+        The row is score >= least.
+    clearance
+        Half the distance between the neighbouring scores; 0 if unknown.
     """
 
     least: float
-    gap: float
+    clearance: float
 
 
 def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
-    """Return what a weighted sum of the scores of a model of trees adds up; kept as long as the model lives."""
+    """Return a weighted sum of the scores of a model of trees; kept as long as the model lives."""
     known = _SUMS.setdefault(predictor, {})
     key = tuple(map(float, weights))
     if key not in known:
@@ -620,13 +631,13 @@ def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
         assert isinstance(core, TreeEnsemble | Combination)  # noqa: S101 - only trees and combinations of such
         w = np.array(key)
         if isinstance(core, TreeEnsemble):
-            known[key] = _of_trees(core, w)
+            known[key] = _sums_of_trees(core, w)
         else:
-            known[key] = _of_members(core, w)
+            known[key] = _sums_of_members(core, w)
     return known[key]
 
 
-def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
+def _sums_of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
     leaves = [tree.value[~tree.inner] for tree in core.trees]
     parts = tuple(np.unique(values @ weights) for values in leaves)
     sizes = np.concatenate([np.abs(core.base)[None, :], [np.abs(values).max(axis=0) for values in leaves]])
@@ -634,16 +645,16 @@ def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
     alone = len(core.trees) == 1 and not core.base.any()
     is_exact = (alone or _are_short(numbers, sizes, core.sum_dtype)) and _are_plain(weights)
     in_order = core.sum_dtype == "float32" and core.n_scores == 1
-    error = _error(sizes, weights, "float64")  # of the numbers here
-    added = None
+    error = _summation_error(sizes, weights, "float64")  # our own sums, in numpy
+    float32_terms = None
     if in_order and not alone:
-        added = sizes[:, 0] * abs(weights[0])
+        float32_terms = sizes[:, 0] * abs(weights[0])
     elif not alone:
-        error += _error(sizes, weights, core.sum_dtype)
-    return Sums(float(weights @ core.base), parts, core.divisor, error, added, is_exact)
+        error += _summation_error(sizes, weights, core.sum_dtype)
+    return Sums(float(weights @ core.base), parts, core.divisor, error, float32_terms, is_exact)
 
 
-def _of_members(core: Combination, weights: Floats) -> Sums:
+def _sums_of_members(core: Combination, weights: Floats) -> Sums:
     constant = float(weights @ core.offset)
     error = 0.0
     plain = core.votes and _are_plain(weights)
@@ -658,21 +669,22 @@ def _of_members(core: Combination, weights: Floats) -> Sums:
             parts.append(np.unique(weights @ part))
             continue
         greatest.append(size * _greatest(member))
-        inner = sums_of(member, (weights @ part).tolist())
+        own_weights = weights @ part
+        inner = sums_of(member, own_weights.tolist())
         constant += inner.constant / inner.divisor
         parts += [values / inner.divisor for values in inner.parts]
-        error += inner.width(_greatest(member) * float(np.abs(weights @ part).sum()))
+        error += inner.undecided_within(_greatest(member) * float(np.abs(own_weights).sum()))
     sizes = np.array(greatest)
     is_exact = plain and _are_short(np.concatenate(numbers), sizes, "float64")
-    error += 2.0 * _error(sizes, weights, "float64")
+    error += 2.0 * _summation_error(sizes, weights, "float64")  # the library's sums and our own
     return Sums(constant, tuple(parts), core.divisor, error, None, is_exact)
 
 
 def vectors_of(predictor: Predictor) -> Floats | None:
     """Return all vectors of scores (n, K) that a model of trees can have, in the library's own floats.
 
-    None where sums of leaves depend on the order in which they are added, or where there are too many. A soft vote over
-    forests of pure leaves has few: each member's shares are counts of its trees.
+    None if sums of leaves depend on the order in which they are added, or if there are too many. A soft vote of forests
+    with pure leaves has few: each member's scores are counts divided by its number of trees.
     """
     if predictor not in _VECTORS:
         _VECTORS[predictor] = _vectors(predictor)
@@ -684,7 +696,7 @@ def _vectors(predictor: Predictor) -> Floats | None:
     if isinstance(core, TreeEnsemble):
         if not all(sums_of(predictor, row).is_exact for row in np.eye(core.n_scores).tolist()):
             return None
-        found = _added(core.base[None, :], [tree.value[~tree.inner] for tree in core.trees])
+        found = _all_sums(core.base[None, :], [tree.value[~tree.inner] for tree in core.trees])
         return None if found is None else found / core.divisor
     assert isinstance(core, Combination)  # noqa: S101 - only trees and combinations of such
     total = core.offset[None, :]
@@ -692,15 +704,15 @@ def _vectors(predictor: Predictor) -> Floats | None:
         vectors = np.eye(part.shape[1]) if core.votes else vectors_of(member)
         if vectors is None:
             return None
-        sums = _added(total, [vectors @ part.T])
+        sums = _all_sums(total, [vectors @ part.T])
         if sums is None:
             return None
         total = sums
     return total / core.divisor
 
 
-def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
-    """Return every sum of a row of each, (n, K); None where there are too many."""
+def _all_sums(start: Floats, parts: Sequence[Floats]) -> Floats | None:
+    """Return every sum of one row of ``start`` and of each part, (n, K); None if there are too many."""
     sums = start
     for part in parts:
         rows = np.unique(part, axis=0)
@@ -723,18 +735,18 @@ def _greatest(member: Predictor) -> float:
     return max(bounds)
 
 
-def _error(sizes: Floats, weights: Floats, dtype: str) -> float:
-    """Return by how much weighted sums of numbers at most ``sizes`` (n, K), added in any order, may be off."""
-    return 1.01 * UNIT_ROUNDING[dtype] * (len(sizes) + 1) * float(np.abs(weights) @ sizes.sum(axis=0))
+def _summation_error(sizes: Floats, weights: Floats, dtype: str) -> float:
+    """Return a bound on the rounding of weighted sums of numbers at most ``sizes`` (n, K), added in any order."""
+    return _SECOND_ORDER * UNIT_ROUNDING[dtype] * (len(sizes) + 1) * float(np.abs(weights) @ sizes.sum(axis=0))
 
 
 def _are_plain(weights: Floats) -> bool:
-    """Return whether weights only choose, subtract or halve scores."""
+    """Return whether all weights are 0, +-0.5 or +-1, so that weighting is exact."""
     return bool(np.isin(np.abs(weights), (0.0, 0.5, 1.0)).all())
 
 
 def _are_short(numbers: Floats, sizes: Floats, dtype: str) -> bool:
-    """Return whether every sum of some numbers, at most ``sizes`` (n, K) in all, is exact in a float width."""
+    """Return whether all partial sums of ``numbers`` are exact in ``dtype``; ``sizes`` (n, K) bound the terms."""
     used = np.abs(numbers[numbers != 0.0])
     if not len(used):
         return True
@@ -744,12 +756,12 @@ def _are_short(numbers: Floats, sizes: Floats, dtype: str) -> bool:
     return bool(sizes.sum(axis=0).max() / step <= 2.0 ** _BITS[dtype])
 
 
-def beyond(level: float, *, ties: bool) -> Callable[[float], bool]:
-    """Return the test whether a score lies above a level, or where ``ties`` win at least at it."""
+def above_level(level: float, *, ties: bool) -> Callable[[float], bool]:
+    """Return a test of ``score > level``, or of ``score >= level`` with ``ties``."""
     return lambda score: score > level or (ties and score == level)
 
 
-def place_of(
+def right_side_of(
     predictor: Predictor,
     weights: Sequence[float],
     level: float,
@@ -757,8 +769,10 @@ def place_of(
     *,
     more: float = 0.0,
     clear: bool = False,
-) -> Place:
-    """Return where the row "the weighted sum of scores reaches the level" stands, so that it loses nothing.
+) -> RowSide:
+    """Return the right side of the row "weighted sum of scores >= level".
+
+    No value that the library may accept is cut off, unless ``clear``.
 
     Parameters
     ----------
@@ -767,34 +781,37 @@ def place_of(
     level
         Where the decision turns.
     accepts
-        Whether the library accepts a weighted sum, where its floats are exact.
+        The library's decision for a weighted sum, trusted where the sum is exact.
     more
-        What the level's own rounding adds to the distance within which floats decide.
+        What the level's own rounding adds to the distance within which rounding decides.
     clear
-        Whether what lies within that distance is refused, as nobody knows what the library will say.
+        Whether to refuse all sums within that distance, because the decision there depends on summation order.
     """
     sums = sums_of(predictor, weights)
-    width = sums.width(level, more)
-    size = max(sums.size, abs(level) * 1e-3)
-    if sums.reached is None:
-        return Place(level - max(width, LEVEL_ROOM * size), 0.0)
-    scores = sums.reached / sums.divisor
+    width = sums.undecided_within(level, more)
+    size = max(sums.spread, abs(level) * 1e-3)
+    if sums.candidates is None:
+        return RowSide(level - max(width, LEVEL_ROOM * size), 0.0)
+    scores = sums.candidates / sums.divisor
     accepted = scores > level + width
     near = np.abs(scores - level) <= width
     if near.any() and not clear:
+        accepted[near] = True
+        vectors = None
         if sums.is_exact:
             accepted[near] = [accepts(s) for s in scores[near].tolist()]
         else:
-            accepted[near] = True
-        vectors = None if sums.is_exact else vectors_of(predictor)
+            vectors = vectors_of(predictor)
         if vectors is not None:
-            # Of sums that are one number, the library's floats may be several.
+            # One exact sum may be several floats in the library, so accept if any of them is accepted.
             floats = vectors @ np.asarray(weights, dtype=np.float64)
             accepted[near] = any(accepts(s) for s in floats[np.abs(floats - level) <= width].tolist())
     room = max(size, 1.0)
-    first = int(np.append(accepted, True).argmax())
-    low, high = np.concatenate([[scores[0] - room], scores, [scores[-1] + room]])[first : first + 2]
-    return Place(float(low + (high - low) / 2.0), float(high - low) / 2.0)
+    ends = np.concatenate([[scores[0] - room], scores, [scores[-1] + room]])
+    first = int(np.append(accepted, True).argmax())  # len(scores) if none is accepted
+    low = ends[first]
+    high = ends[first + 1]
+    return RowSide(float(low + (high - low) / 2.0), float(high - low) / 2.0)
 
 
 def accepted(
@@ -803,26 +820,24 @@ def accepted(
     """Return whether the scores at rows of coordinates (n, d) meet a target, as the library compares."""
     core = predictor.core
     if isinstance(target, DisagreementOf):
-        return agreeing_trees(predictor, coordinates, target.wanted) >= target.needed(len(forest_of(core).trees))
+        return count_agreeing(predictor, coordinates, target.wanted) >= target.needed(len(forest_of(core).trees))
     if scores is None:
         scores = predictor.score(coordinates)
     match target:
-        case Values():
-            return target.holds(scores)
+        case Values() | Labels():
+            return _meets(core, scores, target)
         case ProbabilityOf():
             return core.head.of_position(scores, target.position) >= target.at_least
-        case Labels():
-            return np.isin(core.head.positions(scores), target.wanted)
     raise AssertionError
 
 
 def has_fixed_order(predictor: Predictor) -> bool:
-    """Tell whether the model's floats are the same whenever it is asked, as far as joblib is configured now."""
+    """Return whether repeated predictions are bitwise equal under the current joblib configuration."""
     return predictor.model is predictor.core or adds_in_order(predictor.model)
 
 
 def link_rounding(predictor: Predictor, target: ProbabilityOf) -> float:
-    """Return how far, in scores, a probability computed in floats may turn from where its formula does."""
+    """Return the rounding error, in scores, of the threshold at which the computed probability reaches the target."""
     p = target.at_least
     if predictor.core.probability == "logistic":  # its slope is p (1 - p)
         return 2.0**-50 / (p * (1.0 - p))
@@ -830,27 +845,28 @@ def link_rounding(predictor: Predictor, target: ProbabilityOf) -> float:
 
 
 def tie_width(predictor: Predictor, target: Target) -> float:
-    """Return the slack at which a decision is clear of every tie, in whatever order the trees are added."""
+    """Return the slack beyond which a decision does not depend on the order of summation."""
     core = predictor.core
-    if isinstance(target, DisagreementOf):
-        return 0.0
-    ends = {0.0, core.level}
+    k = core.n_scores
+    rows = np.eye(k).tolist()
+    more = 0.0
     match target:
+        case DisagreementOf():
+            return 0.0
         case Values():
-            ends = {end for end in (target.low, target.high) if np.isfinite(end)}
+            ends = {target.low, target.high}
         case ProbabilityOf():
             ends = {target.at_least}
             if core.probability != "share":
                 ends = {score_needed(core.probability, target.position, target.at_least)}
-    k = core.n_scores
-    rows = np.eye(k).tolist()
-    if isinstance(target, Labels) and k > 1:
-        rows = [core.against(t, j)[0] for t, j in product(target.wanted, target.others)]
-    more = 0.0
-    if isinstance(target, ProbabilityOf) and k == 1:
-        more = link_rounding(predictor, target)
+            if k == 1:
+                more = link_rounding(predictor, target)
+        case Labels():
+            ends = {0.0, core.level}
+            if k > 1:
+                rows = [core.against(t, j)[0] for t, j in product(target.wanted, target.others)]
     widths = []
     for row in rows:
         sums = sums_of(predictor, row)
-        widths += [sums.width(end, more) for end in ends if np.isfinite(end)]
+        widths += [sums.undecided_within(end, more) for end in ends if np.isfinite(end)]
     return max(widths)

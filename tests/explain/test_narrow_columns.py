@@ -23,7 +23,7 @@ import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations import Factual, Reaches, embed, l1
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import own_steps
+from ceopt.formulations.predictors.ties import encoding_rounding
 from ceopt.formulations.space.reachable import reach_of
 
 N = 240
@@ -139,7 +139,7 @@ def test_nothing_but_steps_of_the_model_proves_nothing() -> None:
     space = ceopt.FeatureSpace.infer(frame).only(["level"])
     far = ceopt.explain(model, row, space, target="good", why=False)
     point = space.row(row)
-    steps = own_steps(read(model, space), point, reach_of(space, point))
+    steps = encoding_rounding(read(model, space), point, reach_of(space, point))
     here = float(model.decision_function(row)[0])
     ends = [float(model.decision_function(row.assign(level=end))[0]) for end in (frame.level.min(), frame.level.max())]
     assert far.status in {"infeasible", "feasible"}

@@ -15,7 +15,14 @@ from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation
-from ceopt.formulations.predictors.ties import beyond, default_margin, margin_near, place_of, row_scale, sums_of
+from ceopt.formulations.predictors.ties import (
+    above_level,
+    default_margin,
+    margin_near,
+    right_side_of,
+    row_scale,
+    sums_of,
+)
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.space import point_row
 from ceopt.solvers.errors import UnboundedFeatureError
@@ -246,7 +253,7 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
         wins = core.head.wins_ties(label, rival)
         weights, level = core.against(label, rival)
         if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
-            yield rival, weights, place_of(predictor, weights, level, beyond(level, ties=wins)).least, 1.0
+            yield rival, weights, right_side_of(predictor, weights, level, above_level(level, ties=wins)).least, 1.0
         else:
             margin = 0.0
             if not (is_own and whole):

@@ -16,7 +16,14 @@ from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import default_margin, link_rounding, place_of, sums_of, tie_width, vectors_of
+from ceopt.formulations.predictors.ties import (
+    default_margin,
+    link_rounding,
+    right_side_of,
+    sums_of,
+    tie_width,
+    vectors_of,
+)
 from ceopt.formulations.targets import parse_target
 from ceopt.solvers import solve
 
@@ -47,7 +54,7 @@ def test_sums_of_short_numbers_are_exact_and_others_are_not() -> None:
     exact, rounded = (sums_of(ensemble(values), [1.0]) for values in (HALVES, FLOATS))
     assert exact.is_exact
     assert not rounded.is_exact
-    assert exact.width(0.0) < rounded.width(0.0) < 1e-11
+    assert exact.undecided_within(0.0) < rounded.undecided_within(0.0) < 1e-11
     assert not sums_of(ensemble([2.0**60, 1.0, 0.5, 0.5, 1.0, 1.0]), [1.0]).is_exact
     assert not sums_of(ensemble([2.0**30, 1.0, 0.5, 0.5, 1.0, 1.0], sum_dtype="float32"), [1.0]).is_exact
     assert sums_of(ensemble([2.0**30, 1.0, 0.5, 0.5, 1.0, 1.0]), [1.0]).is_exact
@@ -58,27 +65,27 @@ def test_all_sums_are_listed(values: list[float]) -> None:
     sums = sums_of(ensemble(values, divisor=3.0), [1.0])
     pairs = [values[2 * k : 2 * k + 2] for k in range(3)]
     expected = sorted({a + b + c for a in pairs[0] for b in pairs[1] for c in pairs[2]})
-    assert sums.reached == pytest.approx(expected)
-    assert sums.size == pytest.approx((max(expected) - min(expected)) / 3.0)
+    assert sums.candidates == pytest.approx(expected)
+    assert sums.spread == pytest.approx((max(expected) - min(expected)) / 3.0)
 
 
 def test_floats_of_32_bits_decide_within_a_wider_distance() -> None:
     narrow, wide = (sums_of(ensemble(FLOATS, sum_dtype=dtype), [1.0]) for dtype in ("float64", "float32"))
     greatest = 0.3 + 0.7 + 0.9
-    assert 2.0**-53 * greatest < narrow.width(0.0) < 1e-11
+    assert 2.0**-53 * greatest < narrow.undecided_within(0.0) < 1e-11
     # In order: at most the sum of the partial sums, and once more the numbers themselves.
-    assert 2.0**-24 * greatest < wide.width(0.0) < 2.0**-24 * 6 * greatest
+    assert 2.0**-24 * greatest < wide.undecided_within(0.0) < 2.0**-24 * 6 * greatest
     several = [[0.1, 0.3], [0.7, 0.2]]
     labelled = TreeEnsemble(
         [stump(k, *several) for k in range(3)], n_inputs=3, sum_dtype="float32", labels=("no", "yes")
     )
-    assert sums_of(read(labelled, SPACE), [1.0, -1.0]).width(0.0) > 2.0**-24
+    assert sums_of(read(labelled, SPACE), [1.0, -1.0]).undecided_within(0.0) > 2.0**-24
 
 
 def test_the_rounding_of_a_level_is_added() -> None:
     sums = sums_of(ensemble(HALVES), [1.0])
-    assert sums.width(1.0, 0.5) == pytest.approx(0.5 + sums.width(1.0))
-    assert sums.width(1.0) < 1e-12
+    assert sums.undecided_within(1.0, 0.5) == pytest.approx(0.5 + sums.undecided_within(1.0))
+    assert sums.undecided_within(1.0) < 1e-12
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -86,7 +93,7 @@ def test_the_distance_grows_with_the_leaves(dtype: str) -> None:
     def width(factor: float) -> float:
         parts = [ensemble([factor * value for value in values], sum_dtype=dtype) for values in (FLOATS, FLOATS[::-1])]
         mean = Combination(parts, [[[1.0]], [[1.0]]], divisor=2.0)
-        return sums_of(read(mean, SPACE), [1.0]).width(0.0)
+        return sums_of(read(mean, SPACE), [1.0]).undecided_within(0.0)
 
     assert width(1024.0) == pytest.approx(1024.0 * width(1.0), rel=1e-9, abs=0.0)  # which keeps every mantissa
 
@@ -94,31 +101,31 @@ def test_the_distance_grows_with_the_leaves(dtype: str) -> None:
 # ---- places ----------------------------------------------------------------------------------------------------------
 def test_a_row_stands_half_way_between_what_is_accepted_and_what_is_not() -> None:
     predictor = ensemble(HALVES)
-    scores = np.asarray(sums_of(predictor, [1.0]).reached)
+    scores = np.asarray(sums_of(predictor, [1.0]).candidates)
     assert len(scores) == 8
     for first in range(1, len(scores)):
         level = float(scores[first])
-        tied = place_of(predictor, [1.0], level, lambda s, level=level: s >= level)
-        above = place_of(predictor, [1.0], level, lambda s, level=level: s > level)
+        tied = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level)
+        above = right_side_of(predictor, [1.0], level, lambda s, level=level: s > level)
         assert scores[first - 1] < tied.least < scores[first] < above.least
         assert tied.least == pytest.approx((scores[first - 1] + scores[first]) / 2)
-        assert tied.gap == pytest.approx((scores[first] - scores[first - 1]) / 2)
-        refused = place_of(predictor, [1.0], level, lambda s, level=level: s >= level, clear=True)
+        assert tied.clearance == pytest.approx((scores[first] - scores[first - 1]) / 2)
+        refused = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level, clear=True)
         assert refused.least == above.least
 
 
 def test_beyond_the_ends_a_row_is_clear_of_every_score() -> None:
     predictor = ensemble(HALVES)
-    scores = np.asarray(sums_of(predictor, [1.0]).reached)
+    scores = np.asarray(sums_of(predictor, [1.0]).candidates)
     size = float(scores[-1] - scores[0])
-    low = place_of(predictor, [1.0], -100.0, lambda s: s >= -100.0)
-    high = place_of(predictor, [1.0], 100.0, lambda s: s >= 100.0)
+    low = right_side_of(predictor, [1.0], -100.0, lambda s: s >= -100.0)
+    high = right_side_of(predictor, [1.0], 100.0, lambda s: s >= 100.0)
     assert low.least <= scores[0] - size / 2
     assert high.least >= scores[-1] + size / 2
-    assert min(low.gap, high.gap) >= size / 2
+    assert min(low.clearance, high.clearance) >= size / 2
     alone = ensemble([1.0] * 6)
-    assert place_of(alone, [1.0], 2.0, lambda s: s >= 2.0).least < 3.0 - 0.1
-    assert place_of(alone, [1.0], 4.0, lambda s: s >= 4.0).least > 3.0 + 0.1
+    assert right_side_of(alone, [1.0], 2.0, lambda s: s >= 2.0).least < 3.0 - 0.1
+    assert right_side_of(alone, [1.0], 4.0, lambda s: s >= 4.0).least > 3.0 + 0.1
 
 
 def test_what_floats_may_round_to_the_level_is_not_cut_off() -> None:
@@ -126,7 +133,7 @@ def test_what_floats_may_round_to_the_level_is_not_cut_off() -> None:
     predictor = ensemble([0.1, 5.0, 0.3, 5.0, 0.2, 5.0])
     assert 0.1 + 0.3 + 0.2 != 0.2 + 0.3 + 0.1
     for level in (0.6, math.nextafter(0.6, 1.0)):
-        place = place_of(predictor, [1.0], level, lambda s, level=level: s >= level)
+        place = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level)
         assert place.least < 0.6 - 0.1
 
 

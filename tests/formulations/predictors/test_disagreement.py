@@ -15,7 +15,7 @@ from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import agreeing_trees
+from ceopt.formulations.predictors.ties import count_agreeing
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, Between, Disagreement, OtherThan, Probability, parse_target
 from ceopt.solvers import Status, solve
@@ -143,7 +143,7 @@ def test_slack_is_positive_exactly_where_few_enough_disagree() -> None:
     model = forest(3, 10, 3)
     predictor = read(model, SPACE)
     wanted = parse_target({"x", "y"}, LABELS)
-    agree = agreeing_trees(predictor, POINTS, wanted)
+    agree = count_agreeing(predictor, POINTS, wanted)
     assert (agree == 10 - disagreeing(model, {"x", "y"})).all()
     for at_most in (0.0, 0.3, 0.55):
         found = slack(predictor, POINTS, parse_target(Disagreement({"x", "y"}, at_most), LABELS))
@@ -156,7 +156,7 @@ def test_a_limit_neither_implies_the_forests_own_vote_nor_follows_from_it() -> N
     narrow, sure = {"value": [0.49, 0.51]}, {"value": [1.0, 0.0]}
     outvoted = TreeEnsemble([narrow] * 9 + [sure], labels=("bad", "good"), probability="share", divisor=10, n_inputs=3)
     assert outvoted.predict(MATRIX[:1]).tolist() == ["bad"]
-    assert agreeing_trees(read(outvoted, SPACE), POINTS[:1], parse_target("good", ("bad", "good"))).tolist() == [9]
+    assert count_agreeing(read(outvoted, SPACE), POINTS[:1], parse_target("good", ("bad", "good"))).tolist() == [9]
     m = pyo.ConcreteModel()
     m.x = Factual(SPACE, ROW)
     m.p = embed(outvoted, m.x)

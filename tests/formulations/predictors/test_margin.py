@@ -18,7 +18,13 @@ import ceopt
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import margin_near, own_rounding, own_steps, rounding_at, rounding_in
+from ceopt.formulations.predictors.ties import (
+    encoding_rounding,
+    margin_near,
+    row_relaxation,
+    score_resolution,
+    summation_rounding,
+)
 from ceopt.formulations.space.reachable import Levels, reach_of
 
 SCALERS = [MinMaxScaler, StandardScaler, RobustScaler]
@@ -54,7 +60,7 @@ def test_the_models_own_score_is_off_by_as_much_as_is_said_and_no_more(scaler: A
             real = weight * (slope * number + offset) + constant
             worst = max(worst, abs(float(real - Fraction(score))))
 
-    steps = own_steps(predictor, factual, reach_of(space, factual))
+    steps = encoding_rounding(predictor, factual, reach_of(space, factual))
 
     assert 0.98 * steps < worst < 1.001 * steps
 
@@ -92,11 +98,11 @@ def test_a_column_that_cannot_move_is_in_no_row_and_one_that_counts_from_zero_is
     coordinates = np.array([list(point.values())])
     fixed = space.update("a", mutable=False)
 
-    assert rounding_at(predictor, coordinates, reach_of(space, point)) == pytest.approx(1e-11 * 3.7e8)
-    assert rounding_in(predictor, point, reach_of(up_to(point), point)) == pytest.approx(1e-9 * 3.7e8)
+    assert score_resolution(predictor, coordinates, reach_of(space, point)) == pytest.approx(1e-11 * 3.7e8)
+    assert row_relaxation(predictor, point, reach_of(up_to(point), point)) == pytest.approx(1e-9 * 3.7e8)
     # What the model itself adds up does not shrink by what is fixed.
     own = 2.0**-48 * (3.7e8 + 0.5)
-    assert rounding_at(predictor, coordinates, reach_of(fixed, point)) == pytest.approx(max(1e-11 * 7e7, own))
+    assert score_resolution(predictor, coordinates, reach_of(fixed, point)) == pytest.approx(max(1e-11 * 7e7, own))
 
 
 # ---- what a row may be missed by, anywhere in reach ------------------------------------------------------------------
@@ -123,7 +129,7 @@ def test_a_level_that_the_person_does_not_have_counts_with_its_rounding() -> Non
     off = np.abs(own - (0.4 * rows["k"] - 1.5)).max()
     assert off > 0.5
 
-    assert rounding_in(read(model, space), factual, reach_of(space, factual)) > off
+    assert row_relaxation(read(model, space), factual, reach_of(space, factual)) > off
 
     result = ceopt.explain(model, rows.iloc[[0]], space, target=ceopt.AtLeast(0.5), cost=ceopt.L1(scale="none"))
     assert (result.status, dict(result[0].values)) == ("optimal", {"c": "B", "k": 3})
@@ -136,11 +142,11 @@ def test_levels_count_with_the_largest_in_reach_and_exclude_each_other() -> None
     point = {"a": 0.0, "b": 0.0}
     reach = reach_of(space, point)
 
-    assert rounding_in(read(Affine([1.0, -2.0], 0.0), space), point, reach) == pytest.approx(1e-9 * 9e9)
-    assert rounding_in(read(network, space), point, reach) == pytest.approx(1e-9 * (6e9 + 2.0 * 1.5e9))
+    assert row_relaxation(read(Affine([1.0, -2.0], 0.0), space), point, reach) == pytest.approx(1e-9 * 9e9)
+    assert row_relaxation(read(network, space), point, reach) == pytest.approx(1e-9 * (6e9 + 2.0 * 1.5e9))
 
     fewer = {**reach, "b": Levels((0, 1))}
-    assert rounding_in(read(Affine([1.0, -2.0], 0.0), space), point, fewer) == pytest.approx(1e-9 * (3e9 + 2e6))
+    assert row_relaxation(read(Affine([1.0, -2.0], 0.0), space), point, fewer) == pytest.approx(1e-9 * (3e9 + 2e6))
 
 
 def test_columns_that_are_large_at_opposite_ends_count_together() -> None:
@@ -149,7 +155,7 @@ def test_columns_that_are_large_at_opposite_ends_count_together() -> None:
         [ceopt.Feature(name, kind="continuous", lower=low, upper=high) for name, (low, high) in ends.items()]
     )
 
-    below = rounding_in(read(Affine([1.0, 1.0], 0.0), space), HOME, reach_of(space, HOME))
+    below = row_relaxation(read(Affine([1.0, 1.0], 0.0), space), HOME, reach_of(space, HOME))
 
     assert below == pytest.approx(1e-9 * 2e8)
 
@@ -168,10 +174,14 @@ def test_a_scaled_target_rounds_in_its_own_units(size: float) -> None:
     whole, inner = read(model, space), read(model.regressor_, space)
     scale, mean = float(model.transformer_.scale_[0]), float(model.transformer_.mean_[0])
 
-    assert own_steps(whole, factual, reach) == pytest.approx(scale * own_steps(inner, factual, reach))
+    assert encoding_rounding(whole, factual, reach) == pytest.approx(scale * encoding_rounding(inner, factual, reach))
     offset = 2.0**-48 * abs(mean)
-    assert own_rounding(whole, coordinates) == pytest.approx(scale * own_rounding(inner, coordinates) + offset)
-    assert rounding_in(whole, factual, reach) == pytest.approx(scale * rounding_in(inner, factual, reach) + offset)
+    assert summation_rounding(whole, coordinates) == pytest.approx(
+        scale * summation_rounding(inner, coordinates) + offset
+    )
+    assert row_relaxation(whole, factual, reach) == pytest.approx(
+        scale * row_relaxation(inner, factual, reach) + offset
+    )
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
