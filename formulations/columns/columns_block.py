@@ -338,7 +338,7 @@ class Factual(AbstractColumns):
         change what counts (:class:`ExactlyOne`) are refused afterwards.
         """
         self.is_counted = True
-        total: Any = 0
+        changes = []
         with self.collecting():
             for name, coordinate in self.coordinates.items():
                 is_free = name in free or isinstance(self.charge_of(name), Free)
@@ -347,8 +347,8 @@ class Factual(AbstractColumns):
                 weight = 1.0
                 if count == "columns" and isinstance(coordinate, Category):
                     weight = 2.0
-                total += weight * coordinate.changed()
-        return total
+                changes.append(weight * coordinate.changed())
+            return sum(changes)
 
     def charge(self, name: str) -> AbstractCharge:
         """Return what costs charge of a column, its move or a rule's replacement, and mark the block as charged."""
