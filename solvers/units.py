@@ -49,6 +49,8 @@ _TRACE: Final = 2.0**-8
 _FAR: Final = 1e5
 #: What the greatest coefficient of a row in other units is brought to: a tolerance of 1e-6 is then 1e-9 of the widths.
 _GREATEST: Final = 2.0**10
+#: Where the coefficients of one row span more, an integer may be off by a tolerance and move the row by what counts.
+_SPANNED: Final = 1e10
 #: Rounds in which columns without bounds take their unit from rows of columns that have one.
 _ROUNDS: Final = 4
 
@@ -105,7 +107,7 @@ def is_extreme(compiled: CompiledModel) -> bool:
     """Whether numbers of a program are of a size that tolerances do not suit; programs with data are left alone."""
     if compiled.data.size or not compiled.columns:
         return False
-    if wide_columns(compiled).any() or _is_far_off(compiled):
+    if wide_columns(compiled).any() or _is_far_off(compiled) or span_of(compiled) > _SPANNED:
         return True
     size = np.abs(compiled.A.data[compiled.A.data != 0.0])
     moves = ~compiled.integer & (compiled.lb < compiled.ub)

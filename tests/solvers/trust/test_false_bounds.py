@@ -226,3 +226,27 @@ def test_where_rounding_loses_coefficients_no_bound_is_kept(
 
     assert (kept.status, kept.bound, kept.doubted) == (becomes, None, True)
     assert kept.message == "Limit. Coefficients of one row span 1e+13: nothing is proved."
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
+def test_coefficients_ten_orders_apart_are_solved_with_exact_integers(solver: str) -> None:
+    """HiGHS called 2 optimal: its presolve lost the level that turns the row, and without it a level of 8e-8 did."""
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(range(3), domain=pyo.Binary)
+    m.b = pyo.Var(range(2), domain=pyo.Binary)
+    m.k = pyo.Var(domain=pyo.Integers, bounds=(0, 4))
+    m.l = pyo.Var(domain=pyo.Integers, bounds=(0, 7))
+    m.moved = pyo.Var(range(3), bounds=(0, None))
+    m.one_a = pyo.Constraint(expr=sum(m.a.values()) == 1)
+    m.one_b = pyo.Constraint(expr=sum(m.b.values()) == 1)
+    m.move_k = pyo.Constraint(expr=m.k - 4 + m.moved[0] == 0)
+    m.move_l = pyo.Constraint(expr=m.l - 2 + m.moved[1] - m.moved[2] == 0)
+    score = -0.09023316450290574 - 0.0028341054420006166 * m.l + 2.803582300888391e-07 * m.k
+    score += 70747.40503361219 * m.b[1] - 102364.70030785461 * m.a[1] - 50496.943461262454 * m.a[2]
+    m.score = pyo.Constraint(expr=score >= -0.0904051551951667)
+    m.cost = pyo.Objective(expr=m.a[1] + m.a[2] + m.b[1] + sum(m.moved.values()))
+
+    result = solve(m, solver)
+
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(1.0)
