@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ceopt import datasets, dice, diverse, formulations, metrics, plans, solvers, surrogates, training
+    from ceopt.base.results import Status
     from ceopt.formulations.constraints import (
         AllowedRows,
         AllowedTransitions,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ceopt.result.verify import verify
     from ceopt.solvers import model_summary, write
     from ceopt.solvers.errors import CeoptError
-    from ceopt.status import Status
 
 __version__ = version("ceopt")
 
@@ -114,7 +114,7 @@ _DEFINED: Final = {
     "ceopt.result.verify": "verify",
     "ceopt.solvers": "model_summary write",
     "ceopt.solvers.errors": "CeoptError",
-    "ceopt.status": "Status",
+    "ceopt.base.results": "Status",
 }
 
 

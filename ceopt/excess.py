@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
+from ceopt.base.results import Status
 from ceopt.formulations.constraints.rule import overrides
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.space import (
@@ -33,7 +34,6 @@ from ceopt.settings import CheckedSettings, Settings
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidValueError, counted, within_memory
-from ceopt.status import Status
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature

@@ -19,6 +19,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ceopt.base.parallel import Lost, completed
+from ceopt.base.results import Status
 from ceopt.base.said import Said, instead, said
 from ceopt.formulations.constraints.rule import RuleCharges, parse_rules
 from ceopt.formulations.content_hash import content_of
@@ -38,7 +39,6 @@ from ceopt.search.prepare import Learned, Prepared, fingerprints_of, model_conte
 from ceopt.search.search import conflict_or_answer, search
 from ceopt.search.state import without_unseen
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, each_of, printable
-from ceopt.status import Status
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule

@@ -2,12 +2,11 @@
 
 from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
-from ceopt.solvers.counting import Count, count
 from ceopt.solvers.files.read import load, read
 from ceopt.solvers.files.write import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.pool.pool import ApartVariables as Apart
-from ceopt.solvers.pool.pool import Support
+from ceopt.solvers.pool.pool import Count, Support, count
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution
 from ceopt.solvers.problem import Stop as Status
 from ceopt.solvers.registry import Solver, available, register, register_built_in, unregister

@@ -15,16 +15,23 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.compiled_model import CompiledModel, greatest_cost, power_of_two, refuse_huge, size_of_terms
 from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
-from ceopt.solvers.compile.sizes import greatest_cost, power_of_two, refuse_huge, size_of_terms
 from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import best_conceivable, first_scale
-from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, status_of, why_stopped, without_a_best
+from ceopt.solvers.session import (
+    AbstractSession,
+    Option,
+    RunResult,
+    SolveRun,
+    apply_options,
+    status_of,
+    why_stopped,
+    without_a_best,
+)
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,

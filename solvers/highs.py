@@ -30,16 +30,23 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse import diags_array
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.sizes import greatest_by_row, greatest_cost, power_of_two, refuse_huge, rows_of_entries
+from ceopt.solvers.compile.compiled_model import (
+    CompiledModel,
+    greatest_by_row,
+    greatest_cost,
+    power_of_two,
+    refuse_huge,
+    rows_of_entries,
+)
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
-from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.session import (
     AbstractSession,
+    Option,
     RunResult,
     SolveRun,
+    apply_options,
     require_class,
     split_words,
     status_of,

@@ -49,10 +49,17 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun, require_class, without_a_best
+from ceopt.solvers.session import (
+    AbstractSession,
+    Option,
+    RunResult,
+    SolveRun,
+    apply_options,
+    require_class,
+    without_a_best,
+)
 from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
 from ceopt.solvers.trust import NO_OPTIMUM

@@ -34,10 +34,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.compiled_model import CompiledModel, power_of_two
 from ceopt.solvers.compile.quadratic_cones import cones_of_rows
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, factor, resized
-from ceopt.solvers.compile.sizes import power_of_two
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import UnsupportedProblemError

@@ -34,18 +34,25 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.compiled_model import (
+    CompiledModel,
+    greatest_cost,
+    power_of_two,
+    refuse_huge,
+    rows_of_entries,
+    size_of_terms,
+)
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
-from ceopt.solvers.compile.sizes import greatest_cost, power_of_two, refuse_huge, rows_of_entries, size_of_terms
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
 from ceopt.solvers.session import (
     AbstractSession,
+    Option,
     RunResult,
     SolveRun,
+    apply_options,
     require_class,
     status_of,
     why_stopped,

@@ -21,8 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.sizes import greatest_by_row, rows_of_entries
+from ceopt.solvers.compile.compiled_model import CompiledModel, greatest_by_row, rows_of_entries
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import (
     HIDDEN_STEP,

@@ -2,23 +2,94 @@
 
 0: every row is answered or favourable already. 1: some row is without an answer, the table is printed all the same.
 2: wrong use or unreadable input, said in one sentence.
+
+What a shell completes: values of options that are one of a list. Options and files it knows from the parser.
+
+Each function gives the values that begin with what was typed. The lists are those of the package, which is too slow to
+import while somebody waits for TAB: a test compares them.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from ceopt.cli import completion
-
 if TYPE_CHECKING:
     from ceopt.cli.inputs import Move
+
+# ==== What a shell completes: values of options that are one of a list. Options and files it knows from the parser ====
+
+#: Shells that typer has a script for.
+_SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+_COSTS: Final = ("l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", "few_changes")
+_FORMULATIONS: Final = ("auto", "affine", "bigm", "partition", "extended", "ordered", "misic", "leaf")
+_LANGUAGES: Final = ("en", "de")
+_SOLVERS: Final = ("auto", "highs", "clarabel", "scip", "gurobi", "scs", "mosek")
+_SURROGATES: Final = ("fisher_rao", "nominal", "quadratic", "bures", "logdet", "lime", "clime", "limels", "svm")
+
+
+def shell_named(option: str, name: str) -> str:
+    """Return the shell of a name, or refuse it.
+
+    Raises
+    ------
+    UnknownNameError
+        No script for it.
+
+    Examples
+    --------
+    >>> shell_named("--show-completion", "zsh")
+    'zsh'
+    """
+    from ceopt.solvers.errors import UnknownNameError
+
+    if name not in _SHELLS:
+        raise UnknownNameError.among(option, "shell", name, _SHELLS)
+    return name
+
+
+def costs(incomplete: str) -> list[str]:
+    """Return names that ``--cost`` takes.
+
+    Examples
+    --------
+    >>> costs("l2")
+    ['l2', 'l2_squared']
+    """
+    return _beginning(_COSTS, incomplete)
+
+
+def formulations(incomplete: str) -> list[str]:
+    """Return names that ``--formulation`` takes, of any kind of model."""
+    return _beginning(_FORMULATIONS, incomplete)
+
+
+def languages(incomplete: str) -> list[str]:
+    """Return names that ``--language`` takes."""
+    return _beginning(_LANGUAGES, incomplete)
+
+
+def solver_names(incomplete: str) -> list[str]:
+    """Return names that ``--solver`` takes, whether their library is here or not."""
+    return _beginning(_SOLVERS, incomplete)
+
+
+def surrogates(incomplete: str) -> list[str]:
+    """Return names that ``--surrogate`` takes."""
+    return _beginning(_SURROGATES, incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+# ==== The command ``ceopt`` ===========================================================================================
 
 _MAY_STAY = 'If they may stay or come nearer, add "beyond": "no_further" to it in the file of --rules.'
 
@@ -55,7 +126,7 @@ class _Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; after an option of completion a shell's name counts, and is not guessed."""
         if len(args) > 1 and args[0] in {"--show-completion", "--install-completion"}:
-            shell = completion.shell_named(args[0], args[1])
+            shell = shell_named(args[0], args[1])
             option = next(option for option in self.params if args[0] in option.opts)
             option.callback(ctx, option, shell)  # type: ignore[misc]  # typer gives both one, which ends the process
         return super().parse_args(ctx, args)
@@ -121,7 +192,7 @@ Space = Annotated[
 ]
 Cost = Annotated[
     str,
-    typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.", autocompletion=completion.costs),
+    typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.", autocompletion=costs),
 ]
 MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
 Rules = Annotated[
@@ -179,7 +250,7 @@ def explain(
     max_changes: MaxChanged = None,
     rules: Rules = None,
     solver: Annotated[
-        str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.", autocompletion=completion.solvers)
+        str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.", autocompletion=solvers)
     ] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
@@ -187,7 +258,7 @@ def explain(
         str | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=completion.surrogates,
+            autocompletion=surrogates,
             help="Take MODEL as a black box, through a local linear surrogate: fisher_rao, nominal, quadratic, bures, "
             "logdet, svm, lime, clime or limels.",
         ),
@@ -256,7 +327,7 @@ def export(
     rules: Rules = None,
     formulation: Annotated[
         str,
-        typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.", autocompletion=completion.formulations),
+        typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.", autocompletion=formulations),
     ] = "auto",
     fixed: Fixed = None,
     up: Up = None,
@@ -305,7 +376,7 @@ def report(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write: a .html file.")],
     *,
     title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
-    language: Annotated[str, typer.Option(help="en or de.", autocompletion=completion.languages)] = "en",
+    language: Annotated[str, typer.Option(help="en or de.", autocompletion=languages)] = "en",
 ) -> None:
     """Write answers as one page of HTML that needs nothing else, and prints."""
     from ceopt.cli.output import print_line, read_answers
@@ -365,7 +436,7 @@ def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None
 
 
 def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any, ...]:
-    from ceopt.cli.rules_file import read_rules
+    from ceopt.cli.inputs import read_rules
     from ceopt.formulations.constraints import MaxChanges
 
     rules: tuple[Any, ...] = ()

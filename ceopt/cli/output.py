@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ceopt.base.results import Status
 from ceopt.datasets import loans
 from ceopt.formulations.constraints import MaxChanges
 from ceopt.recourse import Recourse
@@ -26,7 +27,6 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.search.prepare import AS_BLACK_BOX
 from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError, counted, printable
 from ceopt.solvers.whole_files import json_document, read_text
-from ceopt.status import Status
 from ceopt.words.sentences import name_with_unit
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import pandas as pd
 
+from ceopt.base.results import Status
 from ceopt.result.json_io import is_plain, is_text, list_of, or_none, require_fields
 from ceopt.solvers.checks import Whole, is_number, plain
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnreadableFileError, counted, printable
 from ceopt.solvers.whole_files import json_in
-from ceopt.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

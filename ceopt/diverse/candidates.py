@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.diverse.decisions import Memory
-from ceopt.diverse.distance import RowDistance, cosines
-from ceopt.diverse.projection import Projection
+from ceopt.diverse.projection import Projection, RowDistance, cosines
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
+from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.diverse.enumeration import Enumeration, Kept
 from ceopt.diverse.score_bounds import cell_columns, cell_of, has_a_cheapest_point, is_in_cell
@@ -27,7 +28,6 @@ from ceopt.settings import Settings
 from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE, EQUAL_COSTS, EQUAL_VOTES
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ceopt.base.libraries import versions
+from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.diverse.candidates import (
     Candidates,
@@ -27,9 +28,8 @@ from ceopt.diverse.candidates import (
     rows_of,
 )
 from ceopt.diverse.decisions import Memory, decisions_of
-from ceopt.diverse.distance import distance_of
 from ceopt.diverse.line_search import nearer
-from ceopt.diverse.projection import Projection
+from ceopt.diverse.projection import Projection, distance_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.costs.base import SCALE
 from ceopt.formulations.predictors.read import open_model, read
@@ -40,13 +40,12 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import assembled
 from ceopt.solvers.checks import AbstractCheck, AllOf, Choice, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
-from ceopt.status import Status
 from ceopt.words.sentences import removed_said, rules_said, wanted_said
 
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import TrainingRows
     from ceopt.diverse.decisions import Decisions
-    from ceopt.diverse.distance import RowDistance
+    from ceopt.diverse.projection import RowDistance
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.solvers.checks import Floats
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.distance import RowDistance
+from ceopt.diverse.projection import RowDistance
 from ceopt.formulations.space.reachable import decimal_grids
 from ceopt.solvers.checks import Floats
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
+from ceopt.base.results import Status
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.subset import cheapest_subset, largest_subset, least_distance_bound, max_sum_compact
 from ceopt.result.solution_set import SolutionSet
@@ -24,7 +25,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.problem import Result, Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.solvers.run import solve
-from ceopt.status import Status
 from ceopt.tolerances import LEAST_SWAP_GAIN, LIMIT_ROUNDING, SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
 
 # ==== The best subset: greedy choice and swaps, then programs for a better one or the proof ===========================

@@ -23,7 +23,7 @@ from ceopt.metrics.diversity import (
     unique_fraction,
 )
 from ceopt.metrics.people import run_time, run_time_ratio
-from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
+from ceopt.metrics.plausibility import hull_distance, knn_distance, local_fidelity, lof, stability, ynn
 from ceopt.metrics.proximity import (
     broken_rules,
     categorical_proximity,
@@ -36,7 +36,6 @@ from ceopt.metrics.proximity import (
     redundancy,
     sparsity,
 )
-from ceopt.metrics.stability import local_fidelity, stability
 from ceopt.metrics.suites import suite, suites
 from ceopt.metrics.validity import (
     distinct_validity,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.base.parallel import one_thread
-from ceopt.base.results import Readable, frozen, moved_intercept
+from ceopt.base.results import Readable, Status, frozen, moved_intercept
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan, require_point
 from ceopt.formulations.programs.parts import Cost, require_distance, require_region
@@ -23,7 +23,6 @@ from ceopt.solvers.checks import LENGTH, Choice, Floats, Real, Whole, check_argu
 from ceopt.solvers.deadline import OutOfTimeError, seconds_left, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import Stop
-from ceopt.status import Status
 from ceopt.tolerances import COINCIDING, MARGIN_MISSED, MARGIN_ROUNDING
 
 # ==== The validity value ==============================================================================================

@@ -28,18 +28,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from ceopt.base.parallel import one_thread
-from ceopt.base.results import Readable, frozen, moved_intercept
+from ceopt.base.results import Readable, Status, frozen, moved_intercept
 from ceopt.formulations import programs
 from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.corrections import require_inequalities
 from ceopt.formulations.programs.moments import Moments, require_mean, require_moments, require_plan, require_point
 from ceopt.formulations.programs.parts import free_columns
-from ceopt.formulations.programs.validity_parts import least_of_score
+from ceopt.formulations.programs.validity_lower import least_of_score
 from ceopt.plans.validity import directions, lower_bound_of_one, validity_bounds
 from ceopt.solvers import solve
 from ceopt.solvers.checks import LENGTH, Choice, Floats, Whole, check_arguments
 from ceopt.solvers.registry import SOLVER_NAME
-from ceopt.status import Status
 from ceopt.tolerances import (
     BOUNDARY_ROUNDING,
     CORRECTION_MISSED,

@@ -23,7 +23,7 @@ touches it:
     L = \Big( \frac{m \sqrt{R^2 - r^2} - s r}{R^2} \Big)^2 \text{ if } m > r, \text{ else } 0; \qquad
     U = \Big( \frac{s \sqrt{R^2 - r^2} + |m| r}{R^2} \Big)^2 \text{ if } m < -r, \text{ else } 1.
 
-Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``. All others are
+Both are computed without differences of near numbers, in ``formulations/programs/validity_lower.py``. All others are
 answered by a form of the program, for which ``how`` is what :func:`ceopt.solvers.solve` is asked beside it.
 """
 
@@ -43,13 +43,14 @@ from scipy.optimize import nnls
 from ceopt.base.results import Readable, frozen
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.validity_lower import (
+    least_of_score,
+    require_bound_arguments,
     validity_lower,
     validity_lower_arrow,
     validity_lower_coupled,
     validity_lower_dual,
     validity_lower_nonlinear,
 )
-from ceopt.formulations.programs.validity_parts import least_of_score, require_bound_arguments
 from ceopt.formulations.programs.validity_upper import (
     validity_upper,
     validity_upper_coupled,

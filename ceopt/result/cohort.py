@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.persistence import features_document, features_in
+from ceopt.base.results import Status
+from ceopt.formulations.space.feature import Feature, features_document, features_in
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.cohort_shown import CohortSummary, plot_cohort, report_cohort, status_counts, summary_of
 from ceopt.result.counterfactual import hands_out_copies
@@ -35,7 +35,6 @@ from ceopt.result.json_io import (
 from ceopt.result.solution_set import SolutionSet, moves_of, words_of_moves
 from ceopt.solvers.errors import InvalidValueError, counted, printable
 from ceopt.solvers.whole_files import json_document, write_text
-from ceopt.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,17 +16,17 @@ import numpy as np
 import pandas as pd
 
 from ceopt.base.libraries import require_library
+from ceopt.base.results import Status
 from ceopt.base.said import phrases_of
 from ceopt.formulations.digits import digits
 from ceopt.pictures.canvas import CAPTIONS, Captions
 from ceopt.pictures.charts import Bar, Bars, CostGroup, draw_bars, draw_costs
-from ceopt.report.page import picture, require_report, write_page
+from ceopt.report import picture, require_report, write_page
 from ceopt.result.counterfactual import hands_out_copies, scalars, shown
 from ceopt.result.shown import short, sources
 from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
-from ceopt.status import Status
 from ceopt.words.language import Language, language_of
 from ceopt.words.sentences import beyond_lines, in_words, shared_rule_said
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ceopt.base.said import Phrase, Said
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, is_object_dtype, pool
-from ceopt.formulations.space.persistence import features_document, features_in
+from ceopt.formulations.space.feature import features_document, features_in
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.shown import SurrogateReport

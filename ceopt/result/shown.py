@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from ceopt.base.libraries import require_library
+from ceopt.base.results import Status
 from ceopt.formulations.digits import rounded
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.pictures.canvas import CAPTIONS, Captions
 from ceopt.pictures.charts import Move, ParallelAxis, ParallelLine, draw_changes, draw_parallel
-from ceopt.report.page import picture, require_report, write_page
+from ceopt.report import picture, require_report, write_page
 from ceopt.result.counterfactual import (
     Counterfactual,
     hands_out_copies,
@@ -29,7 +30,6 @@ from ceopt.result.counterfactual import (
 )
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal, Whole, check_arguments, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
-from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
 from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, value_phrase

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 import pandas as pd
 
+from ceopt.base.results import Status
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual, hands_out_copies, scalars
 from ceopt.result.json_io import from_json, to_json
@@ -17,7 +18,6 @@ from ceopt.result.shown import SurrogateReport, plot_answers, report_answers, to
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
 from ceopt.solvers.whole_files import write_text
-from ceopt.status import Status
 from ceopt.words.language import language_of
 from ceopt.words.sentences import in_words
 

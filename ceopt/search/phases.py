@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.digits import digits, rounded
@@ -41,7 +42,6 @@ from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase, favourable, without_unseen
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.problem import Stop
-from ceopt.status import Status
 from ceopt.tolerances import COST_NOISE, COST_OF_MARGIN, EQUAL_COSTS, NEAR_AN_END
 
 if TYPE_CHECKING:

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from ceopt.base.libraries import versions
+from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.digits import in_places
@@ -72,7 +73,6 @@ from ceopt.search.solve_program import Person
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
-from ceopt.status import Status
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
 from ceopt.words.sentences import removed_said, rules_said, target_said
 

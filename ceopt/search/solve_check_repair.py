@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.base.results import Status
 from ceopt.base.said import Said, said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
@@ -27,7 +28,6 @@ from ceopt.search.state import GRACE_S, Finding
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
-from ceopt.status import Status
 from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_ROUNDING
 
 if TYPE_CHECKING:

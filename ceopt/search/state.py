@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import numpy as np
 
+from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.predictors.reaches import slack
@@ -23,7 +24,6 @@ from ceopt.oracle.rows import coordinates_of
 from ceopt.search.solve_program import Person, Point, ProgramSolver, Start
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.status import Status
 from ceopt.tolerances import LITTLE_OF_THE_WAY
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from ceopt.base.results import Readable, frozen
+from ceopt.base.results import Readable, Status, frozen
 from ceopt.formulations import programs
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.programs.linear_recourse import (
@@ -21,7 +21,6 @@ from ceopt.formulations.programs.linear_recourse import (
 )
 from ceopt.solvers import solve
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Floats, Real, check_arguments
-from ceopt.status import Status
 from ceopt.surrogates.rivals import Scored, descend_roar, descend_wachter, least_penalty
 from ceopt.tolerances import DOUBLE_ROOT
 

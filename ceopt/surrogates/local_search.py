@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
+from ceopt.base.results import Status
 from ceopt.formulations.digits import digits, rounded
-from ceopt.metrics.stability import stability
+from ceopt.metrics.plausibility import stability
 from ceopt.oracle.black_box import QueryLimitError
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError, MissingLicenceError, UnsupportedProblemError
-from ceopt.status import Status
-from ceopt.surrogates.linear_fit import LinearFit, fitted_on, has_radius, with_radius
 from ceopt.surrogates.minimax import MinimaxProbabilityMachine
 from ceopt.surrogates.sampler import NoBoundaryError
+from ceopt.surrogates.surrogate_program import LinearFit, fitted_on, has_radius, with_radius
 
 if TYPE_CHECKING:
     import pandas as pd

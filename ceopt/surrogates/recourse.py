@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from ceopt.base.libraries import versions
+from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.digits import digits
@@ -29,13 +30,11 @@ from ceopt.settings import Settings
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, InvalidTypeError
-from ceopt.status import Status
 from ceopt.surrogates.boundary_way import BoundaryWay
-from ceopt.surrogates.linear_fit import fidelity_of
 from ceopt.surrogates.local_search import Attempt, LocalSearch, stability_of
 from ceopt.surrogates.minimax import MinimaxProbabilityMachine
 from ceopt.surrogates.sampler import BoundarySampler
-from ceopt.surrogates.surrogate_program import SurrogateProgram, action_grid
+from ceopt.surrogates.surrogate_program import SurrogateProgram, action_grid, fidelity_of
 from ceopt.words.sentences import removed_said, rules_said, wanted_said
 
 if TYPE_CHECKING:

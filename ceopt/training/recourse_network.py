@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ceopt.base.parallel import Lost, completed, whole_jobs
+from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
@@ -45,7 +46,6 @@ from ceopt.solvers.checks import (
     check_fields,
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnwritableFileError
-from ceopt.status import Status
 from ceopt.tolerances import POLISH_GAP, ROUNDED_GAP
 from ceopt.training.networks import (
     DEVICE,

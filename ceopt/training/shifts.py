@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
-from ceopt.base.results import Readable, frozen
+from ceopt.base.results import Readable, Status, frozen
 from ceopt.formulations import programs
 from ceopt.formulations.programs.data_shift import (
     LabelledRows,
@@ -33,7 +33,6 @@ from ceopt.solvers import solve
 from ceopt.solvers.checks import LENGTH, Choice, Flag, Floats, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.registry import SOLVER_NAME
-from ceopt.status import Status
 from ceopt.surrogates.scaled_columns import Flags, ScaledFrame
 from ceopt.tolerances import LEAST_UNIT, NEAR_MARGIN, OPTIMUM_FOUND, SHIFT_CHECKED, SHIFT_GAP
 from ceopt.training.networks import Array, Codes, PredictorNetwork, Tree, network_of, require_jax, scores_of, shares_of

@@ -58,11 +58,11 @@ from ceopt.words.language import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ceopt.base.results import Status
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Interval, Reach
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.status import Status
 
 # ==== The sentences of one answer: what to change, from what to what, and what follows from it ========================
 

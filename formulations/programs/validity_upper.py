@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import add_price
 from ceopt.formulations.programs.parts import bordered, described, sum_of, symmetric
-from ceopt.formulations.programs.validity_parts import add_mixture_moments, events_of, require_bound_arguments
+from ceopt.formulations.programs.validity_lower import add_mixture_moments, events_of, require_bound_arguments
 from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import rotated_soc, soc
 

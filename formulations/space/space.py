@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
-from ceopt.formulations.space.feature import CODES, Direction, Feature, Kind, changed
+from ceopt.formulations.space.feature import (
+    CODES,
+    Direction,
+    Feature,
+    Kind,
+    changed,
+    features_from_json,
+    features_to_json,
+)
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
-from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable

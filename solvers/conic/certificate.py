@@ -26,8 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ceopt.solvers.compile.compiled_model import power_of_two
 from ceopt.solvers.compile.rows_and_cones import distance
-from ceopt.solvers.compile.sizes import power_of_two
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.problem import Certificate, Vector

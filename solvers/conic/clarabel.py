@@ -18,9 +18,8 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import UnknownNameError
-from ceopt.solvers.options import Option, apply_options
 from ceopt.solvers.problem import Stop
-from ceopt.solvers.session import SolveRun, split_words
+from ceopt.solvers.session import Option, SolveRun, apply_options, split_words
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
 STOP: dict[str, Stop] = {

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import ceopt
-from ceopt.cli import completion
+from ceopt.cli import commands as completion
 from ceopt.cli.commands import app
 from ceopt.cli.inputs import NAMES
 from ceopt.formulations.costs import COSTS

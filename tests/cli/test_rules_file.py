@@ -16,7 +16,7 @@ from rules.found import by_name, halves
 from rules.small import FACTUAL, POINTS, SPACE
 from sources import ROOT
 
-from ceopt.cli.rules_file import read_rules
+from ceopt.cli.inputs import read_rules
 from ceopt.datasets import loans
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.causal_structure import LinearEquation

@@ -15,8 +15,8 @@ import ceopt
 from ceopt.diverse import DiverseRobustExplainer, line_search
 from ceopt.diverse import candidates as nearest
 from ceopt.diverse.candidates import Neighbours, in_order
-from ceopt.diverse.distance import cosines, distance_of
 from ceopt.diverse.line_search import Segments, shortened
+from ceopt.diverse.projection import cosines, distance_of
 from ceopt.formulations.predictors import Affine
 
 whole = st.integers(-3, 3).map(float)

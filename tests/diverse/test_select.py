@@ -17,13 +17,13 @@ from draws import draws
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ceopt.base.results import Status
 from ceopt.diverse import select
 from ceopt.diverse.subset import SubsetSearch, greedy_subset, improved, in_parts, least_distance, sum_of_distances
 from ceopt.solvers import solve
 from ceopt.solvers.deadline import until
 from ceopt.solvers.problem import ProblemClass, Stop
 from ceopt.solvers.registry import SOLVERS
-from ceopt.status import Status
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "diverse_selection.json").read_text())["instances"]
 POINTS = np.random.default_rng(5).normal(size=(12, 3))

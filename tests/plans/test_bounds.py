@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 
 from ceopt import CeoptError
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity_parts import least_of_score
+from ceopt.formulations.programs.validity_lower import least_of_score
 from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
 from ceopt.plans import validity as bounds
 from ceopt.plans import validity as forms

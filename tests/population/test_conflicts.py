@@ -21,7 +21,7 @@ from ceopt import population as batch
 from ceopt import population as conflicts
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.population import seconds_for_conflicts
-from ceopt.report.page import HEADINGS
+from ceopt.report import HEADINGS
 from ceopt.search.conflict import Conflict
 from ceopt.search.prepare import prepare
 from ceopt.settings import Settings

@@ -18,9 +18,9 @@ import pytest
 
 import ceopt
 from ceopt import population as batch
+from ceopt.base.results import Status
 from ceopt.formulations.predictors import Affine
 from ceopt.population import SharedTime
-from ceopt.status import Status
 
 PEOPLE = pd.DataFrame({"income": np.arange(300) % 3})
 SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])

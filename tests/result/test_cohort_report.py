@@ -12,7 +12,7 @@ import ceopt
 from ceopt import Feature, FeatureSpace
 from ceopt.cli.commands import app
 from ceopt.formulations.predictors import Affine
-from ceopt.report.page import HEADINGS
+from ceopt.report import HEADINGS
 
 SPACE = FeatureSpace(
     [

@@ -14,7 +14,7 @@ from draws import number_of_draws
 
 import ceopt
 from ceopt import CeoptError
-from ceopt.cli.rules_file import read_rules
+from ceopt.cli.inputs import read_rules
 from ceopt.dice.explanations import CounterfactualExamples, CounterfactualExplanations
 from ceopt.formulations.predictors import Affine
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import ceopt
 from ceopt import Feature, FeatureSpace, SolutionSet
 from ceopt.formulations.predictors import Affine
-from ceopt.report.page import HEADINGS
+from ceopt.report import HEADINGS
 from ceopt.solvers.errors import InvalidTypeError, MissingLibraryError, UnknownNameError, UnwritableFileError
 
 HOSTILE = "<script>alert('x')</script>"

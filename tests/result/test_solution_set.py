@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceopt.base.results import Status
 from ceopt.result.counterfactual import Counterfactual, shown
 from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnreadableFileError
-from ceopt.status import Status
 
 FACTUAL = pd.DataFrame(
     {

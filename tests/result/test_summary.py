@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from ceopt import Cohort, Feature, FeatureSpace, Recourse
+from ceopt.base.results import Status
 from ceopt.formulations.predictors import Affine
 from ceopt.result.cohort_shown import summary_of
-from ceopt.status import Status
 
 SPACE = FeatureSpace(
     [

@@ -25,7 +25,6 @@ from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model, read, solve
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
-from ceopt.solvers.counting import count_solutions
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidTypeError,
@@ -34,6 +33,7 @@ from ceopt.solvers.errors import (
     UnsupportedProblemError,
 )
 from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.pool.pool import count_solutions
 from ceopt.solvers.scip import STOP, ScipSession, _missed_cone, words_of
 from ceopt.solvers.session import status_of
 

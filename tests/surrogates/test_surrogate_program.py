@@ -13,9 +13,8 @@ import pytest
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.settings import Settings
 from ceopt.surrogates import project
-from ceopt.surrogates.linear_fit import LinearFit
 from ceopt.surrogates.scaled_columns import ScaledColumns
-from ceopt.surrogates.surrogate_program import SurrogateProgram
+from ceopt.surrogates.surrogate_program import LinearFit, SurrogateProgram
 
 DATA = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 3.0, 0.5], columns=list("abc"))
 NUMBERS = [Feature(name, kind="continuous", lower=-50.0, upper=50.0, std=1.0, mad=1.0) for name in "abc"]

@@ -25,9 +25,9 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 import ceopt
 from ceopt import Feature, FeatureSpace, RobustValidity
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
+from ceopt.formulations.constraints.robust_validity import column_names, row_seen
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.estimator_row import column_names, row_seen
 from ceopt.solvers import compile_model, model_summary, solve, write
 from ceopt.solvers import read as read_program
 from ceopt.solvers.problem import ProblemClass

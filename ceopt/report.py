@@ -1,4 +1,7 @@
-"""A page of HTML that stands alone: styles, pictures and the script that sorts are inside; all text is escaped."""
+"""Reports: one page of HTML that needs nothing else, of a person's answers or of many people's.
+
+What stands in a report is said beside each result, as plain texts and pictures; the page alone is made here.
+"""
 
 from __future__ import annotations
 
