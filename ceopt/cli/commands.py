@@ -250,7 +250,7 @@ def explain(
     max_changes: MaxChanged = None,
     rules: Rules = None,
     solver: Annotated[
-        str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.", autocompletion=solvers)
+        str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.", autocompletion=solver_names)
     ] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,

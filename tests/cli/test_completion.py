@@ -73,7 +73,7 @@ def test_file_names_are_left_to_the_shell(monkeypatch, capsys, line):
 def test_lists_are_those_of_the_program():
     assert completion.costs("") == list(COSTS)
     assert completion.languages("") == list(LANGUAGES)
-    assert completion.solvers("") == ["auto", *available()["solver"]]
+    assert completion.solver_names("") == ["auto", *available()["solver"]]
     assert completion.surrogates("") == list(NAMES)
     formulations = [name for kind in FORMULATIONS.values() for name in kind]
     assert completion.formulations("") == list(dict.fromkeys(["auto", *formulations]))
