@@ -372,6 +372,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         gap = answers[0][0].gap
     elif first.status is Status.ALREADY_FAVOURABLE:
         gap = 0.0
+    target = asked.target  # locals of their own: what is put into words when read keeps no question alive
+    reach = question.person.reach
     has_all = len(answers) == asked.n
     is_proved = last.proved and len(answers) == len(state.answers)
     return SolutionSet(
@@ -389,8 +391,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         solver=state.solver,
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=when_read(lambda: target_said(asked.target)),
-        removed=when_read(lambda: removed_said(space, question.person.reach)),
+        target=when_read(lambda: target_said(target)),
+        removed=when_read(lambda: removed_said(space, reach)),
         query_id=query_id,
         space=space,
         rules=rules_said(asked.rules, space),
