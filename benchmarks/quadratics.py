@@ -38,7 +38,13 @@ from judging.judge import ask
 from judging.question import draw
 
 TITLE = "Squares and cones: tangent cuts over HiGHS against SCIP"
-MEASURES = ("solvers/outer_approximation.py", "solvers/guarded_session.py", "solvers/scip.py", "solvers/trust.py")
+MEASURES = (
+    "solvers/outer_approximation.py",
+    "solvers/tangent_cuts.py",
+    "solvers/guarded_session.py",
+    "solvers/scip.py",
+    "solvers/trust.py",
+)
 
 OWN, GUARDED, BARE = "tangent cuts", "SCIP", "SCIP, bare"
 WAYS = (OWN, GUARDED, BARE)

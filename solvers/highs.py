@@ -477,7 +477,7 @@ class HighsSession(AbstractSession):
         lp.offset_ = compiled.c0 * scale
         lp.col_lower_ = _no_nan(compiled.lb) / columns
         lp.col_upper_ = _no_nan(compiled.ub) / columns
-        low, high = _finite_sides(compiled)
+        low, high = sides_within(compiled)
         lp.row_lower_ = low / rows
         lp.row_upper_ = high / rows
         lp.sense_ = library.ObjSense.kMinimize if compiled.sense > 0 else library.ObjSense.kMaximize
@@ -495,7 +495,7 @@ class HighsSession(AbstractSession):
             entries = (hessian.nnz, library.HessianFormat.kTriangular, hessian.indptr, hessian.indices)
             statuses.append(self._highs.passHessian(len(columns), *entries, hessian.data * scale))
         if library.HighsStatus.kError in statuses:
-            raise _refusal(compiled)
+            raise not_taken("HiGHS", compiled)
         self._passed = compiled.shape
 
     def _pass_changes(self) -> None:
@@ -653,7 +653,7 @@ def best_conceivable(compiled: CompiledModel) -> float:
     return compiled.c0 + float((cost * end).sum())
 
 
-def _finite_sides(compiled: CompiledModel) -> tuple[Vector, Vector]:
+def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
     """Return the sides of the rows, with 1e19 instead of 1e20 and more where no point comes near.
 
     HiGHS refuses a lower side of 1e20 or more, and an upper side of -1e20 or less. If the bounds of the columns keep
@@ -677,7 +677,7 @@ def _finite_sides(compiled: CompiledModel) -> tuple[Vector, Vector]:
     return low, high
 
 
-def _refusal(compiled: CompiledModel) -> InvalidValueError:
+def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
     """Return the error for a program that HiGHS refuses, with the number that it refuses.
 
     Raises
@@ -685,7 +685,6 @@ def _refusal(compiled: CompiledModel) -> InvalidValueError:
     InvalidValueError
         That number is a coefficient.
     """
-    who = HighsSession.who
     refuse_huge(who, [compiled.A.data])
     then = "Choose units that are nearer to 1."
     sides = (

@@ -40,6 +40,8 @@ KEPT_SHARE: Final = 1e-9
 CONE_TOLERANCE: Final = 1e-8
 #: HiGHS's own for integer programs: what its points may miss a linear row by.
 ROW_TOLERANCE: Final = 1e-6
+#: How near its cones the relaxation of an integer program is before integers are looked for.
+ROUGH_CONES: Final = 1e-4
 #: How far from a whole number, relatively, a solver's value of an integer may be: above what solvers call whole.
 LOADED_WHOLE: Final = 1e-4
 #: An integer's bound this close to a whole number is that number: it may have been computed.
@@ -50,6 +52,9 @@ WHOLE_BOUND: Final = 1e-9
 GUROBI_TOLERANCE: Final = 1e-9
 #: The barrier's tolerance at a second attempt, at most; else a share of the gap that is asked for.
 BARRIER_COARSEST: Final = 1e-8
+#: Neighbouring tangents differ by little, so HiGHS's finest tolerance comes first. What is infeasible under it may be
+#: feasible as HiGHS commonly understands it, and numbers that are too far apart are solved under a coarser one only.
+LINEAR_PROGRAM_TOLERANCES: Final = (1e-10, 1e-9, 1e-7)
 #: Of HiGHS's searches for integers: its default where the first finds nothing or fails.
 INTEGER_SEARCH_TOLERANCES: Final = (1e-9, 1e-6)
 #: Tighter ones were seen to end further from the optimum: the last steps then spoil the point.
@@ -82,6 +87,8 @@ BOUND_NOISE: Final = 1e-8
 LEAST_GAIN: Final = 1e-5
 #: Of the objective's terms: seen of dual objectives at optima right to 1e-8.
 GUROBI_DUAL_RESIDUAL: Final = 1e-10
+#: Of the objective, so that rounding excludes no point as good as the one in hand.
+INCUMBENT_SLACK: Final = 1e-6
 
 # ---- What is rounding ------------------------------------------------------------------------------------------------
 #: Of the terms that an objective adds up: some roundings of double precision.
@@ -122,6 +129,10 @@ CUT_DEPTH: Final = 3e-10
 FLATTEST_TANGENT: Final = 1e-6
 #: Least unit of an entry, of the one that is guessed.
 SMALLEST_ENTRY: Final = 1e-4
+#: Of the greatest cost: a direction that gains more improves for ever.
+IMPROVING_RAY: Final = 1e-6
+#: Of the greatest cost: a direction that gains less gains nothing, and the program is bounded.
+USELESS_RAY: Final = 1e-9
 #: Of what is added up: by which a ray may miss a cone or a zero.
 RAY_MISS: Final = 1e-6
 #: And by which where its objective and columns have units of 1: it speaks for points below 1e9.

@@ -84,6 +84,19 @@ def test_a_checkout_without_the_links_gives_the_same_wheel(wheel, tmp_path):
 
 
 @pytest.mark.long
+def test_what_an_earlier_build_left_is_not_installed(wheel, tmp_path):
+    """`pip install .` builds in the checkout: of a package that became a module both were installed, the old one won."""
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    left = tree / "build" / "lib" / "ceopt" / "population"
+    left.mkdir(parents=True)
+    out.mkdir()
+    (left / "__init__.py").write_text("from ceopt.population.batch import Recourse\n", encoding="utf-8")
+    _build(tree, out, "--wheel")
+    (path,) = out.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == sorted(wheel.namelist())
+
+
 def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
     changed = [name for name, own in sources().items() if wheel.read(name) != (ROOT / own).read_bytes()]
 

@@ -125,7 +125,7 @@ class SolvedProgram:
         Name and version.
     build_s, lower_s, solve_s
         Seconds for building, compiling and solving.
-    met
+    incumbents
         Further points that were asked for.
     is_curved
         Whether the program had squares or cones.

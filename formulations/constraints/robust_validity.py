@@ -290,7 +290,7 @@ class RobustValidity(AbstractRule):
     References
     ----------
     Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2, for one
-    counterfactual; the closed form is derived in ``ceopt/formulations/programs/validity_parts.py``.
+    counterfactual; the closed form is derived in ``ceopt/formulations/programs/validity_lower.py``.
 
     Examples
     --------

@@ -221,3 +221,15 @@ def test_columns_are_matched_by_name_for_a_model_of_places_too():
     assert found["validity"] == 0.0
     space = FeatureSpace([Feature(name, kind="continuous") for name in "ab"])
     assert label_change(x, S, lambda rows: rows.to_numpy()[:, 0] > 0, space=space) == 0.0
+
+
+def test_a_model_that_names_no_columns_gets_an_array() -> None:
+    class Nameless:
+        feature_names_in_ = None
+
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return (np.asarray(rows)[:, 0] > 1.0).astype(int)
+
+    x = pd.DataFrame({"a": [0.0], "b": [0.0]})
+    answers = pd.DataFrame({"a": [2.0, 0.5], "b": [0.0, 0.0]})
+    assert label_change(x, answers, Nameless()) == 0.5

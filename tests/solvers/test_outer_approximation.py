@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.outer_approximation import TangentRelaxation, TangentSession, with_cones, with_linear_objective
+from ceopt.solvers.outer_approximation import TangentSession
+from ceopt.solvers.tangent_cuts import Blocks, Cuts, Master
 from ceopt.solvers.tolerances import CONE_TOLERANCE
 
 
@@ -78,38 +79,40 @@ def every_kind(seed: int) -> tuple[Any, Any]:
 def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
     """Tangents anywhere and along any direction, in any units: all points of the cones stay."""
     compiled, points = every_kind(seed)
-    rng, program = np.random.default_rng(seed), with_cones(compiled)
+    rng, blocks = np.random.default_rng(seed), Blocks.of(compiled)
     for near in (None, points[0], 1e3 * points[1]):
-        relaxation = TangentRelaxation(program, near)
-        whole = [relaxation.completed(point) for point in points]
-        entries = (len(whole[0]) - len(with_linear_objective(program).c)) // 2
-        for k in range(-4, 4):
-            relaxation.cut(rng.normal(size=entries) * 10.0**k)
+        master = Master(compiled, blocks, near)
+        every = np.arange(len(blocks.block))
+        cuts = [
+            master.first_cuts(),
+            *(Cuts.tangents(every, rng.normal(size=every.size) * 10.0**k) for k in range(-4, 4)),
+        ]
         for _ in range(20):
-            relaxation.cut_off(rng.normal(size=len(whole[0])) * 10 ** rng.uniform(-2, 2))
-            relaxation.cut_at(rng.normal(size=len(points[0])) * 10 ** rng.uniform(-2, 2))
-        assert relaxation.master.A.shape[0] > program.A.shape[0] + 200
-        for point in whole:
-            assert relaxation.master.violation(point) < 1e-9 * max(1.0, float(np.abs(point).max()))
+            y = rng.normal(size=len(master.program.c)) * 10 ** rng.uniform(-2, 2)
+            cuts += [master.cuts_at(y), master.cuts_along(y)]
+        matrix, least = master.rows(Cuts.joined(cuts))
+        assert least.size > 200
+        for point in points:
+            whole = master.completed(point)
+            assert master.program.violation(whole) < 1e-9 * max(1.0, float(np.abs(whole).max()))
+            assert (least - matrix @ whole).max() < 1e-9 * max(1.0, float(np.abs(whole).max()))
 
 
 @pytest.mark.long(every=2)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cuts_at_a_point_outside_remove_it(seed: int) -> None:
     compiled, points = every_kind(seed)
+    master = Master(compiled, Blocks.of(compiled))
     t = next(k for k, column in enumerate(compiled.columns) if column.name == "t")
     for point in points:
-        relaxation = TangentRelaxation(with_cones(compiled), None)
         outside = point.copy()
         outside[t] = 0.9 * np.linalg.norm(compiled.cones[0].entries(point)[1:])
-        y = relaxation.completed(outside)
-        y[relaxation.z_columns] = 0.0
-        before = len(relaxation.master.row_lb)
-        assert relaxation.cut_off(y)
-        added = relaxation.master.A[before:] @ y
-        assert (relaxation.master.row_lb[before:] - added).max() > 1e-6
-        assert relaxation.violation(outside) > 1e-3
-        assert relaxation.violation(point) < 1e-9
+        y = master.completed(outside)
+        y[len(point) : len(point) + len(master.blocks.block)] = 0.0
+        matrix, least = master.rows(master.cuts_at(y))
+        assert (least - matrix @ y).max() > 1e-6
+        assert master.violation(outside) > 1e-3
+        assert master.violation(point) < 1e-9
 
 
 # ---- optima ----
@@ -263,12 +266,11 @@ def test_a_minimum_far_outside_the_bounds_is_not_the_centre_of_the_squares() -> 
     m.x = pyo.Var(range(3), bounds=(0, 10))
     m.cost = pyo.Objective(expr=sum(1e-8 * m.x[j] ** 2 - m.x[j] for j in range(3)))
     compiled = compile_model(m)
-    assert abs(with_linear_objective(compiled).c0) < 1e-6
+    assert abs(Blocks.of(compiled).c0) < 1e-6
     optimal(m, 3 * (1e-6 - 10), rel=1e-9)
     m.cost.set_value(sum((m.x[j] - 9.75) ** 2 for j in range(3)))  # centred: no small difference of great numbers
-    conic = with_linear_objective(compile_model(m))
-    assert abs(conic.c0) < 1e-9
-    assert not conic.c[:3].any()
+    assert abs(Blocks.of(compile_model(m)).c0) < 1e-9
+    assert not Blocks.of(compile_model(m)).c.any()
 
 
 def test_a_norm_beside_other_costs_and_two_norms_of_one_column() -> None:
@@ -549,20 +551,26 @@ def test_the_pool_holds_points_of_the_program() -> None:
     assert not TangentSession(compiled).solve().pool
 
 
-def test_the_head_of_one_cone_is_the_entry_of_another() -> None:
-    """Raising x into the one would break the other: the point is feasible for both."""
+def test_a_vertex_is_raised_into_its_cone_and_no_other_is_left() -> None:
+    """x is the head of one cone and an entry of another: raising it for the one would break the other."""
     m = pyo.ConcreteModel()
     m.x, m.y, m.t = pyo.Var(bounds=(0, 9)), pyo.Var(bounds=(2, 9)), pyo.Var()
     m.one = pyo.Constraint(expr=soc(m.x, [m.y, 1]) >= 0)
     m.two = pyo.Constraint(expr=soc(2.5, [m.x, 1]) >= 0)
     m.cost = pyo.Objective(expr=m.x - 2 * m.y)
+    compiled = compile_model(m)
+    blocks = Blocks.of(compiled)
+    names = [column.name for column in compiled.columns]
+    assert dict(zip(names, blocks.raisable.tolist(), strict=True)) == {"x": False, "y": False}
     y = math.sqrt(2.5**2 - 2)
+    outside = np.array([1.0, 2.0])
+    assert blocks.lifted(outside, compiled).tolist() == [1.0, 2.0]
+    m.two.deactivate()
+    alone = compile_model(m)
+    assert Blocks.of(alone).lifted(outside, alone).tolist() == pytest.approx([math.sqrt(5), 2.0])
+    m.two.activate()
     outcome = optimal(m, math.sqrt(5.25) - 2 * y, rel=1e-7)
     assert outcome.violation < 10 * CONE_TOLERANCE
-    m.cost.set_value(m.x)
-    m.two.deactivate()
-    alone = optimal(m, math.sqrt(5), rel=1e-7)
-    assert alone.x.tolist() == pytest.approx([math.sqrt(5), 2.0], rel=1e-6)
 
 
 def test_integers_without_bounds_are_not_passed_over() -> None:
@@ -662,3 +670,36 @@ def test_a_cost_too_small_to_be_seen_leaves_no_false_bound_and_no_contradictory_
     assert outcome.status in {Status.UNBOUNDED, Status.ERROR, Status.FEASIBLE}
     assert outcome.bound is None or outcome.bound == -math.inf
     assert outcome.status is Status.UNBOUNDED or "proved that the program is unbounded" not in outcome.message
+
+
+def test_cuts_are_not_searched_where_presolve_loses_the_best_integers() -> None:
+    """Another loop of cuts called 5834.15 optimal: HiGHS's presolve, at its finest tolerance, lost these integers."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(5), domain=pyo.Integers)
+    for k, (low, high) in enumerate([(None, None), (0, 6000), (-4000, -2000), (-4000, -3000), (-3000, 1000)]):
+        m.x[k].setlb(low)
+        m.x[k].setub(high)
+    x = m.x
+    m.equal = pyo.Constraint(expr=-0.54 * x[0] + 1.29 * x[1] + 0.75 * x[2] - 0.02 * x[3] + 0.44 * x[4] + 1340 == 2)
+    ball = 0.71 * x[0] + 0.04 * x[2] + 0.15 * x[3] + 1.2 * x[4] + 1180
+    m.ball = pyo.Constraint(expr=ball**2 - 1.08 * x[0] - 0.33 * x[1] + 1.62 * x[3] + 1.2 * x[4] + 2700 <= 5000)
+    m.gain = pyo.Objective(expr=0.91 * x[0] - 0.01 * x[1] + 0.2 * x[2] - 0.53 * x[3] + 1.41, sense=pyo.maximize)
+    session = TangentSession(compile_model(m))
+    outcome = session.solve()
+    assert outcome.bound is None or outcome.bound >= 5836.9 * (1 - 1e-6)
+    if outcome.status is Status.OPTIMAL:
+        assert outcome.objective == pytest.approx(5836.9)
+
+
+def test_a_free_column_with_a_cost_beside_a_redundant_cone_is_unbounded() -> None:
+    """Another loop of cuts, which had no ray of its own, ended in an error."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(5))
+    m.x[0].setlb(0)
+    m.x[0].setub(400)
+    m.x[1].fix(-100.0)
+    form = 0.12 * m.x[0] - 0.11 * m.x[2] + 0.38 * m.x[3] - 117
+    m.ball = pyo.Constraint(expr=form**2 - 0.77 * m.x[3] - 145 <= 200)
+    m.cone = pyo.Constraint(expr=soc(100000.0, [form]) >= 0)
+    m.cost = pyo.Objective(expr=0.09 * m.x[0] - 1.57 * m.x[1] + 1.79 * m.x[2] + 0.54 * m.x[3] + 2.1 * m.x[4] + 1.17)
+    assert TangentSession(compile_model(m)).solve().status is Status.UNBOUNDED

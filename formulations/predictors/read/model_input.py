@@ -90,9 +90,10 @@ def fitted_names(model: Any, columns: Sequence[Any]) -> list[str] | None:
 
     LightGBM writes blanks as underscores, and some versions call the columns of an array Column_0, Column_1, ...
     """
-    if not hasattr(model, "feature_names_in_"):
+    fitted_on = getattr(model, "feature_names_in_", None)
+    if fitted_on is None:
         return None
-    names = list(map(str, model.feature_names_in_))
+    names = list(map(str, fitted_on))
     if names == [f"Column_{place}" for place in range(len(names))] and set(names).isdisjoint(columns):
         return None
     return as_written(names, columns)
