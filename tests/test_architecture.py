@@ -19,8 +19,8 @@ from sources import ROOT, pyproject, requirement_names
 
 import ceopt
 from ceopt.base.libraries import _EXTRAS
+from ceopt.formulations.predictors.read import supported
 from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS as READ_FROM
-from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.solvers.registry import SOLVERS
 
 #: What a room may import of the project. Nothing points back.

@@ -85,7 +85,7 @@ def test_a_checkout_without_the_links_gives_the_same_wheel(wheel, tmp_path):
 
 @pytest.mark.long
 def test_what_an_earlier_build_left_is_not_installed(wheel, tmp_path):
-    """`pip install .` builds in the checkout: of a package that became a module both were installed, the old one won."""
+    """`pip install .` builds in the checkout: a package that had become a module was installed, and won over it."""
     tree, out = tmp_path / "tree", tmp_path / "out"
     left = tree / "build" / "lib" / "ceopt" / "population"
     left.mkdir(parents=True)

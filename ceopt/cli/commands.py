@@ -399,13 +399,13 @@ def solvers() -> None:
 @app.command()
 def models(*, markdown: Annotated[bool, typer.Option(help="As the table of docs/reference.")] = False) -> None:
     """List the models that are read, library by library, and how each is embedded."""
+    import ceopt.formulations.predictors.read as readers
     from ceopt.cli.output import print_frame
-    from ceopt.formulations.predictors.read import table_of_models
 
     if markdown:
-        sys.stdout.write(table_of_models.markdown() + "\n")
+        sys.stdout.write(readers.markdown() + "\n")
     else:
-        print_frame(table_of_models.supported().drop(columns="names"))
+        print_frame(readers.supported().drop(columns="names"))
 
 
 @app.command()

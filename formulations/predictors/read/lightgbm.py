@@ -367,7 +367,7 @@ _SUMS: Final = (
 )  # fmt: skip
 _CLASSIFIERS: Final = ("LGBMClassifier", "BoosterClassifier")
 _REGRESSORS: Final = ("LGBMRegressor", "LGBMRanker", "BoosterRegressor")
-#: What is read, by how it is embedded (see ``table_of_models.py``).
+#: What is read, by how it is embedded (see ``read.supported``).
 MODELS: Final = {"trees": ("Booster", "LGBMClassifier", "LGBMRanker", "LGBMRegressor")}
 #: Scores, times sigmoid, beyond which the probabilities of one-vs-all round so much that they tie: e^20 / 2^53 < 1e-7.
 _SATURATED: Final = 20.0

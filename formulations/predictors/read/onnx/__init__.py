@@ -72,7 +72,7 @@ from ceopt.solvers.checks import Floats
 
 __all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]
 
-#: What is read, by how it is embedded (see ``table_of_models.py``).
+#: What is read, by how it is embedded (see ``read.supported``).
 MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "linear": ("LinearClassifier", "LinearRegressor", "one Gemm or MatMul and Add"),
     "trees": TREES,

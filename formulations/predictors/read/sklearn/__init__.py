@@ -406,7 +406,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "AdaBoostRegressor": "It predicts the weighted median of its members; fit GradientBoostingRegressor. ",
 }
 
-#: What is read, by how it is embedded (see ``table_of_models.py``).
+#: What is read, by how it is embedded (see ``read.supported``).
 MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "linear": tuple(LINEAR),
     "networks": tuple(NETWORKS),

@@ -24,9 +24,8 @@ from xgboost import XGBClassifier
 
 import ceopt
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read import Behind, open_model, read
+from ceopt.formulations.predictors.read import Behind, open_model, read, supported
 from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS as READ_FROM
-from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork, set_frozen
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.solvers.errors import UnsupportedModelError

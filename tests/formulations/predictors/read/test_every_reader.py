@@ -13,8 +13,7 @@ from model_examples import fitted
 
 import ceopt
 from ceopt.formulations import Factual, embed, embedding_error, l1
-from ceopt.formulations.predictors.read import open_model, read, xgboost
-from ceopt.formulations.predictors.read.table_of_models import supported
+from ceopt.formulations.predictors.read import open_model, read, supported, xgboost
 from ceopt.formulations.predictors.ties import score_size
 from ceopt.oracle.model import ModelOracle
 from ceopt.solvers import Status, solve
