@@ -200,9 +200,9 @@ def rescaled(
     program.integer = whole
     program.lb = (low - base) / unit
     program.ub = (high - base) / unit
-    A = _without_rounding(sp.csr_array(compiled.A @ scale), program)
+    A, left_out = _without_rounding(sp.csr_array(compiled.A @ scale), program)
     factor = _row_factors(A, ~whole | wide)
-    shift = compiled.A @ base
+    shift = compiled.A @ base + left_out
     program.A = sp.csr_array(sp.diags_array(factor, format="csr") @ A)
     program.A.sort_indices()
     program.row_lb = (compiled.row_lb - shift) * factor
@@ -248,14 +248,20 @@ def _is_curved(compiled: CompiledModel) -> NDArray[np.bool_]:
     return curved
 
 
-def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
-    """Return the rows without coefficients that no more than the rounding of sums has left in them."""
+def _without_rounding(A: sp.csr_array, program: CompiledModel) -> tuple[sp.csr_array, Vector]:
+    """Return the rows without coefficients that move a row by no more than the rounding of its sum, and their terms.
+
+    The terms, one for each row, are those at the lower bounds: a fixed column moves no row, and counts in each.
+    """
     size = np.abs(A.data)
     width = program.ub - program.lb
     row = rows_of_entries(A)
-    A.data[size * width[A.indices] < NO_COEFFICIENT * greatest_by_row(size, row, A.shape[0])[row]] = 0.0
+    dropped = size * width[A.indices] < NO_COEFFICIENT * greatest_by_row(size, row, A.shape[0])[row]
+    terms = np.zeros(A.shape[0])
+    np.add.at(terms, row[dropped], A.data[dropped] * program.lb[A.indices[dropped]])
+    A.data[dropped] = 0.0
     A.eliminate_zeros()
-    return A
+    return A, terms
 
 
 def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np.bool_]) -> Vector:

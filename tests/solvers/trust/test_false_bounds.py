@@ -18,7 +18,7 @@ from ceopt.solvers.gurobi import settled_bound
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.scip import OptimalityProof
 from ceopt.solvers.trust import drop_claims_lost_in_rounding
-from ceopt.solvers.units import wide_columns
+from ceopt.solvers.units import is_extreme, wide_columns
 
 
 def wide() -> Any:
@@ -250,3 +250,42 @@ def test_coefficients_ten_orders_apart_are_solved_with_exact_integers(solver: st
 
     assert result.status == "optimal"
     assert result.objective == pytest.approx(1.0)
+
+
+def with_squares() -> Any:
+    """Best 14.3242 at (1, 4, 2, 16, 1) by enumeration; the first column is fixed by its bounds."""
+    m = pyo.ConcreteModel()
+    m.x = x = pyo.Var(range(5), domain=pyo.Integers)
+    for k, bounds in enumerate([(1, 1), (-1, 4), (-4, 2)]):
+        x[k].setlb(bounds[0])
+        x[k].setub(bounds[1])
+    m.first = pyo.Constraint(expr=-1.01 * x[0] - 2.41 * x[1] + 0.95 * x[2] + 0.41 * x[3] + 0.85 <= -1)
+    m.second = pyo.Constraint(expr=0.33 * x[0] + 0.67 * x[2] + 0.52 * x[3] + 0.11 >= -6)
+    gain = -0.54 * x[0] + 3.31 * x[1] + 0.84 * x[2] + 0.71 * x[3] + 0.37 * x[4] - 0.32
+    gain -= (0.16 * x[2] + 0.79 * x[4] - 0.78) ** 2
+    gain -= (-1.38 * x[0] - 0.42 * x[1] + 0.37 * x[2] - 0.03 * x[4] - 1.02) ** 2
+    m.gain = pyo.Objective(expr=gain, sense=pyo.maximize)
+    return m
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
+def test_a_column_that_its_bounds_fix_counts_in_rows_of_other_units(solver: str) -> None:
+    """Its coefficients were left out as rounding, for they move no row: SCIP's second run was of another program."""
+    result = solve(with_squares(), solver)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(14.3242)
+
+
+@pytest.mark.parametrize(("low", "high"), [(3.0, 3.0), (3.0, 3.0 + 1e-15)])
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_a_column_that_hardly_moves_counts_where_numbers_are_extreme(low: float, high: float, solver: str) -> None:
+    m = pyo.ConcreteModel()
+    m.fixed = pyo.Var(bounds=(low, high))
+    m.wide = pyo.Var(bounds=(0, 1e10))
+    m.steps = pyo.Var(domain=pyo.Integers, bounds=(0, 9))
+    m.row = pyo.Constraint(expr=m.fixed + 1e-9 * m.wide + m.steps >= 7.5)
+    m.cost = pyo.Objective(expr=m.steps + 0.2e-9 * m.wide)
+    assert is_extreme(compile_model(m))
+    result = solve(m, solver)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(0.9, rel=1e-6)
