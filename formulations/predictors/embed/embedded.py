@@ -270,9 +270,10 @@ class Inputs:
         free = self._hold(predictor.encoding.columns, read)
         self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
         self._levels: dict[str, Any] = {}
+        unseen = predictor.unseen
         for _, column, name in free:
             if column.table is not None and name not in self._levels:
-                self._levels[name] = _known(x.reach[name], predictor.unseen.get(name, frozenset()))
+                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
         starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
         self._starts = np.array(starts[:-1], dtype=np.intp)
         groups = [slice(low, high) for low, high in pairwise(starts)]
