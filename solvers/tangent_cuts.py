@@ -229,12 +229,11 @@ def _centred_row(
     row: QuadraticRow, compiled: CompiledModel, fixed: Mask, at: Vector
 ) -> tuple[AffineRows, AffineRows, AffineRows]:
     """Return entries, head and scale of a convex quadratic row."""
-    sign = 1.0 if np.isfinite(row.upper) else -1.0
+    sign, side = row.bounded_above()
     n = len(compiled.c)
     a = sign * np.asarray(row.a.todense(), dtype=np.float64).ravel()
     rest, constant, squares = _centred(sign * row.Q, a, compiled, fixed, at)
-    slack = sign * (row.upper if sign > 0 else row.lower) - constant
-    head = AffineRows(sp.csr_array(-rest[None, :]), np.array([slack])).times(2.0)
+    head = AffineRows(sp.csr_array(-rest[None, :]), np.array([side - constant])).times(2.0)
     return squares, head, _constants(1.0, n)
 
 

@@ -106,7 +106,7 @@ def is_extreme(compiled: CompiledModel) -> bool:
     """Whether numbers of a program are of a size that tolerances do not suit; programs with data are left alone."""
     if compiled.data.size or not compiled.columns:
         return False
-    if wide_columns(compiled).any() or _is_far_off(compiled) or span_of(compiled) > _SPANNED:
+    if wide_columns(compiled).any() or _is_far_off(compiled):
         return True
     size = np.abs(compiled.A.data[compiled.A.data != 0.0])
     moves = ~compiled.integer & (compiled.lb < compiled.ub)
@@ -114,6 +114,8 @@ def is_extreme(compiled: CompiledModel) -> bool:
     width = width[np.isfinite(width)]
     small, large = (size.min(), size.max()) if size.size else (1.0, 1.0)
     if small < ORDINARY_COEFFICIENTS[0] or large > ORDINARY_COEFFICIENTS[1]:
+        return True
+    if large > _SPANNED * small and span_of(compiled) > _SPANNED:
         return True
     if (width < ORDINARY_WIDTHS[0]).any() or (width > ORDINARY_WIDTHS[1]).any():
         return True
