@@ -31,7 +31,7 @@ from ceopt.formulations.predictors.representation import (
     set_frozen,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import Column, Encoding, nonzero_entries
+from ceopt.formulations.space.encoding import Column, Encoding, levels_without_a_value
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
@@ -124,13 +124,10 @@ class Predictor:
         """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
         ranks_of: dict[str, frozenset[int]] = {}
         for part in self.parts:
-            for column in part.encoding.columns:
-                if column.feature is None or column.table is None:
-                    continue
-                ranks, values = nonzero_entries(column.table)
-                if np.isnan(values).any():
-                    more = frozenset(ranks[np.isnan(values)].tolist())
-                    ranks_of[column.feature] = ranks_of.get(column.feature, frozenset()) | more
+            for name, _, tables in part.encoding.tables:
+                ranks = levels_without_a_value(tables)
+                if len(ranks):
+                    ranks_of[name] = ranks_of.get(name, frozenset()) | frozenset(ranks.tolist())
         return ranks_of
 
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import nonzero_entries, table_range
+from ceopt.formulations.space.encoding import table_range, without_nan
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
@@ -310,21 +310,16 @@ def _greatest_sums(part: Predictor, sizes: Sequence[Floats], reach: Reach) -> Fl
     """
     weights = _first_weights(part)
     greatest = np.max(sizes, axis=0)
-    sums_by_rank: dict[str, Floats] = {}
-    for place, column in enumerate(part.encoding.columns):
-        name = column.feature
-        if name is None or column.table is None or reach[name].is_point:
-            continue
-        greatest[place] = 0.0
-        ranks, values = nonzero_entries(column.table)
-        if name not in sums_by_rank:
-            sums_by_rank[name] = np.zeros((len(weights), len(column.table)))
-        sums_by_rank[name][:, ranks] += np.outer(weights[:, place], np.nan_to_num(np.abs(values)))
-    sums: Floats = weights @ greatest
-    for name, by_rank in sums_by_rank.items():
+    level_sums = np.zeros(len(weights))
+    for name, places, tables in part.encoding.tables:
         levels = reach[name]
+        if levels.is_point:
+            continue
         assert isinstance(levels, Levels)  # noqa: S101 - only levels are encoded by tables
-        sums += by_rank[:, list(levels.ranks)].max(axis=1)
+        greatest[places] = 0.0
+        sizes_by_level = without_nan(abs(tables[list(levels.ranks)]))
+        level_sums += (sizes_by_level @ weights[:, places].T).max(axis=0)
+    sums: Floats = weights @ greatest + level_sums
     return sums
 
 

@@ -231,6 +231,13 @@ class Encoding:
         return cls(tuple(columns), tuple(space.names))
 
     @property
+    def tables(self) -> Iterator[tuple[str, list[int], Any]]:
+        """Each raw column of levels, the matrix columns that read it, and their tables as :meth:`_stacked`."""
+        for source, targets, tables in self._plan:
+            if tables is not None:
+                yield self.names[source], targets, tables
+
+    @property
     def dtype(self) -> np.dtype[np.floating[Any]]:
         """Float width of the matrix."""
         return np.result_type(np.float32, *(column.dtype for column in self.columns))
@@ -329,6 +336,23 @@ def nonzero_entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.flo
     dense = np.array(table, dtype=np.float64)
     ranks = np.flatnonzero(dense != 0.0)
     return ranks, dense[ranks]
+
+
+def levels_without_a_value(tables: Any) -> NDArray[np.intp]:
+    """Return the ranks of levels that some column of :attr:`Encoding.tables` gives NaN, ascending."""
+    if isinstance(tables, np.ndarray):
+        return np.flatnonzero(np.isnan(tables).any(axis=1))
+    entries = tables.tocoo()
+    return np.unique(entries.row[np.isnan(entries.data)])
+
+
+def without_nan(tables: Any) -> Any:
+    """Return these :attr:`Encoding.tables` with 0 for NaN."""
+    if isinstance(tables, np.ndarray):
+        return np.nan_to_num(tables)
+    numbers = tables.copy()
+    numbers.data = np.nan_to_num(numbers.data)
+    return numbers
 
 
 def table_range(table: LevelTable) -> float:
