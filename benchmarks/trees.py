@@ -76,7 +76,7 @@ def with_start(prepared: Prepared, row: pd.DataFrame, limit_s: float, *, cutoff:
     question = state.question
     request = SolveRequest(prepared.margin, starts=state.starts)
     if cutoff and state.starts:
-        request = request.within(state.starts[0])
+        request = request.with_budget_of(state.starts[0])
     with common.sizes() as sizes:
         solved = ProgramSolver(prepared, question.person).once(request, limit_s)
     record: dict[str, Any] = {"status": str(solved.outcome.status), "size": sizes[0], "bound": solved.outcome.bound}
