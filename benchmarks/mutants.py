@@ -647,6 +647,8 @@ def in_a_fork(run: Callable[[Callable[[str], None]], int]) -> dict[str, Any]:
         try:
             os.close(reading)
             code = run(lambda test: _tell(writing, test))
+        except KeyboardInterrupt:  # a test raises it, and the mutant no longer catches it
+            code = KILLED
         except BaseException:  # noqa: BLE001 - a fork ends here, whatever happens
             traceback.print_exc(file=sys.__stderr__)
         finally:
