@@ -20,6 +20,7 @@ from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.search.relaxation import LATE, Relaxer
 from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import counted
 from ceopt.words.sentences import rule_said, value_phrase
 
 if TYPE_CHECKING:
@@ -501,7 +502,7 @@ def _unfinished(search: _Filter, why: str) -> Conflict:
     smallest: Chosen = min(search.empty, key=len)
     fewest = sorted(smallest)
     names = tuple(rules.names[k] for k in fewest)
-    ended = f"the search for them ended after {search.relaxer.solves} solves, as {why}."
+    ended = f"the search for them ended after {counted(search.relaxer.solves, 'solve')}, as {why}."
     if fewest:
         text = f"The rules in conflict are among {', '.join(names)}; {ended}"
         reason = said(text, "conflict_unfinished", rules=names, why=why)

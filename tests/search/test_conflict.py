@@ -257,7 +257,7 @@ def test_the_proof_is_kept_where_there_is_no_time_for_the_conflict(what: Any, mo
     why = "it was interrupted" if what is interrupted else "the time limit is used up"
     assert result.reason == (
         "Proved: nothing in reach meets the target and every rule. The rules in conflict are among cap, young, few; "
-        f"the search for them ended after 1 solves, as {why}."
+        f"the search for them ended after 1 solve, as {why}."
     )
 
 
