@@ -186,6 +186,25 @@ def test_what_a_point_misses_is_a_share_of_its_row() -> None:
     assert relative_violation(compiled, np.array([np.nan])) == np.inf
 
 
+def test_what_a_point_misses_is_a_share_of_a_large_column() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(-1e6, 1e6))
+    m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 10**6))
+    m.row = pyo.Constraint(expr=m.x + m.n >= -1e7)
+    m.cost = pyo.Objective(expr=m.x + m.n)
+    compiled = compile_model(m)
+    is_whole = compiled.integer
+    for x, n, share in (
+        (1e6 + 1.0, 0.0, 1e-6),
+        (-1e6 - 1.0, 0.0, 1e-6),
+        (0.0, 1e6 + 2.0, 2e-6),
+        (0.0, 1e5 + 0.25, 2.5e-6),
+        (0.0, 0.25, 0.25),
+        (0.0, -1.0, 1.0),
+    ):
+        assert relative_violation(compiled, np.where(is_whole, n, x)) == pytest.approx(share, rel=1e-3)
+
+
 @pytest.mark.parametrize("sense", [pyo.minimize, pyo.maximize])
 def test_what_contradicts_is_more_than_tolerances_explain(sense: Any) -> None:
     """Beside a bound that is worse than the objective by a share of what both add up, and by 1e-9 where that is 0."""
