@@ -236,13 +236,11 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: R
 
 
 def score_resolution(predictor: Predictor, coordinates: Floats, reach: Reach | None = None) -> float:
-    """Return the least difference of scores that is not rounding at a point (1, d); 0 for trees and votes.
+    """Return the least difference of scores that is not rounding at a point (1, d), of a model without trees and votes.
 
     The larger of a solver's rounding of a row over the score and the model's own, added up over the parts of a
     combination, each in its own score.
     """
-    if _has_trees_or_votes(predictor):
-        return 0.0
     rounding = 0.0
     for part in predictor.parts:
         sums = _first_weights(part) @ _in_rows(part, coordinates, reach)
@@ -857,7 +855,7 @@ def tie_width(predictor: Predictor, target: Target) -> float:
             if k == 1:
                 more = link_rounding(predictor, target)
         case Labels():
-            ends = {0.0, core.level}
+            ends = {core.level}
             if k > 1:
                 rows = [core.against(t, j)[0] for t, j in product(target.wanted, target.others)]
     widths = []

@@ -137,6 +137,28 @@ def test_what_floats_may_round_to_the_level_is_not_cut_off() -> None:
         assert place.least < 0.6 - 0.1
 
 
+def test_sums_that_are_listed_as_one_are_all_kept() -> None:
+    """Each of ten stumps adds less than what tells two sums apart, and all of them almost ten times as much."""
+    step = 0.9e-13
+    model = TreeEnsemble([stump(k % 3, 0.0, step) for k in range(10)], n_inputs=3, base=1.0)
+    predictor = read(model, SPACE)
+    greatest = float(predictor.score(np.array([[9.0, 9.0, 9.0]]))[0])
+    level = greatest - step / 2
+    assert len(np.asarray(sums_of(predictor, [1.0]).candidates)) < 10
+    assert right_side_of(predictor, [1.0], level, lambda s: s >= level).least < greatest
+
+
+@pytest.mark.parametrize("level", [10.0, -10.0])
+def test_where_sums_are_too_many_to_list_a_row_is_lowered_by_little(level: float) -> None:
+    rng = np.random.default_rng(0)
+    predictor = read(TreeEnsemble([stump(k % 3, *rng.normal(size=2)) for k in range(20)], n_inputs=3), SPACE)
+    sums = sums_of(predictor, [1.0])
+    assert sums.candidates is None
+    place = right_side_of(predictor, [1.0], level, lambda s: s >= level)
+    assert sums.undecided_within(level) <= level - place.least <= 1e-9 * sums.spread
+    assert place.clearance == 0.0
+
+
 # ---- ties ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("target", ["yes", "no", ceopt.Probability("yes", 0.3), ceopt.Probability("no", 0.6)], ids=str)
 def test_a_mean_of_few_shares_ties_within_rounding_alone(target: Any) -> None:
@@ -148,6 +170,27 @@ def test_a_mean_of_few_shares_ties_within_rounding_alone(target: Any) -> None:
         n_inputs=3, divisor=3, labels=("no", "yes"), probability="share",
     )  # fmt: skip
     assert 1e-17 < tie_width(read(thirds, SPACE), parse_target(target, ("no", "yes"))) < 1e-11
+
+
+def test_a_decision_between_two_scores_has_the_rounding_of_both() -> None:
+    pairs = [(0.1, -0.3), (0.7, 0.2), (-0.4, 0.9)]
+    one = TreeEnsemble([stump(k, *pair) for k, pair in enumerate(pairs)], n_inputs=3)
+    both = TreeEnsemble(
+        [stump(k, [left, -left], [right, -right]) for k, (left, right) in enumerate(pairs)],
+        n_inputs=3, labels=("no", "yes"),
+    )  # fmt: skip
+    alone = tie_width(read(one, SPACE), parse_target(ceopt.AtLeast(0.0), None))
+    assert tie_width(read(both, SPACE), parse_target("yes", ("no", "yes"))) == pytest.approx(
+        2.0 * alone, rel=1e-9, abs=0.0
+    )
+
+
+@pytest.mark.parametrize("level", [0.0, 1e6])
+def test_a_score_that_decides_alone_ties_about_the_level_of_its_labels(level: float) -> None:
+    rivals = ensemble(FLOATS, labels=("no", "yes"), level=level)
+    for label in ("no", "yes"):
+        width = tie_width(rivals, parse_target(label, ("no", "yes")))
+        assert width == tie_width(ensemble(FLOATS), parse_target(ceopt.AtLeast(level), None))
 
 
 @pytest.mark.parametrize("target", [ceopt.AtLeast(1.0), ceopt.AtMost(1.0), ceopt.Between(-1.0, 2.0)], ids=str)

@@ -19,7 +19,9 @@ from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.ties import (
+    default_margin,
     encoding_rounding,
+    has_negligible_terms,
     margin_near,
     row_relaxation,
     score_resolution,
@@ -103,6 +105,60 @@ def test_a_column_that_cannot_move_is_in_no_row_and_one_that_counts_from_zero_is
     # What the model itself adds up does not shrink by what is fixed.
     own = 2.0**-48 * (3.7e8 + 0.5)
     assert score_resolution(predictor, coordinates, reach_of(fixed, point)) == pytest.approx(max(1e-11 * 7e7, own))
+
+
+def test_a_constant_is_no_term_of_a_row_whose_columns_have_a_known_reach() -> None:
+    predictor = read(Affine([3.0, 7.0], 1e3), SPACE)
+    point = {"a": 1.0, "b": 1.0}
+    coordinates = np.array([[1.0, 1.0]])
+
+    known = score_resolution(predictor, coordinates, reach_of(SPACE, point))
+    unknown = score_resolution(predictor, coordinates)
+
+    assert known == pytest.approx(1e-11 * 10.0, rel=1e-9, abs=0.0)
+    assert unknown == pytest.approx(1e-11 * 1010.0, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_a_scaled_column_of_ordinary_range_is_in_a_row_as_it_stands_and_takes_no_steps(scaler: Any) -> None:
+    frame, model = narrow(scaler, 0.5)
+    space = ceopt.FeatureSpace.infer(frame)
+    predictor = read(model, space)
+    slope, offset = predictor.encoding.columns[0].affine()
+    level = -offset / slope  # which the scaler makes 0
+    factual = {"level": level}
+    reach = reach_of(space, factual)
+    term = abs(float(model[-1].coef_[0, 0]) * slope * level)
+
+    assert score_resolution(predictor, np.array([[level]]), reach) == pytest.approx(1e-11 * term, rel=1e-9, abs=0.0)
+    assert encoding_rounding(predictor, factual, reach) == 0.0
+
+
+@pytest.mark.parametrize(("size", "margin"), [(1e-9, 1e-12), (9e-3, 9e-6), (0.02, 1e-5), (1e3, 1e-5), (0.0, 1e-5)])
+def test_small_scores_have_a_thousandth_of_their_size_for_a_margin(size: float, margin: float) -> None:
+    predictor = read(Affine([size / 9.0, size / 18.0], 0.0), SPACE)
+    assert default_margin(predictor) == pytest.approx(margin, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "upper", "said"),
+    [
+        ([1.0, 1e-11], 9.0, False),
+        ([1.0, 1e-13], 9.0, True),
+        ([1.0, 1e-13], 9e6, False),  # a column that is as wide makes up for its weight
+        ([1.0, 0.0], 9.0, False),
+        ([0.0, 0.0], 9.0, False),
+    ],
+)
+def test_a_column_is_negligible_where_its_share_of_the_score_is_and_no_tree_is(
+    weights: list[float], upper: float, said: bool
+) -> None:
+    space = SPACE.update("b", upper=upper)
+    network = ReluNetwork([[weights, [1.0, 1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [0.0]])
+    stump = {"feature": 1, "threshold": 4.5, "left": {"value": 1.0}, "right": {"value": 1e-13}}
+    assert has_negligible_terms(read(Affine(weights, 0.0), space)) is said
+    assert has_negligible_terms(read(network, space)) is said
+    assert has_negligible_terms(read(TreeEnsemble([stump], n_inputs=2), space)) is False
 
 
 # ---- what a row may be missed by, anywhere in reach ------------------------------------------------------------------
