@@ -48,7 +48,12 @@ OWN: dict[str, tuple[str, ...]] = {
     "solvers/conic/certificate.py": ("tests/solvers/test_conic.py",),
     **dict.fromkeys(
         ("solvers/trust.py", "solvers/guarded_session.py", "solvers/units.py"),
-        ("tests/solvers/trust", "tests/search/test_faulty_solvers.py"),
+        (
+            "tests/solvers/trust",
+            "tests/solvers/test_guarded_session.py",
+            "tests/solvers/test_units.py",
+            "tests/search/test_faulty_solvers.py",
+        ),
     ),
     "solvers/pool/ranking.py": ("tests/solvers/pool",),
     "formulations/predictors/ties.py": (
@@ -112,10 +117,18 @@ NAMED = (
 )
 #: Survivors that claim nothing else, and why: read one by one.
 EQUIVALENT = {
+    "m0043488643": "of some binaries one at least has to be 1: that one of them counts twice says the same",
+    "m014c362157": "two milliseconds for one, where no time is left",
     "m0457fd5f0d": "a number for which six more decimals are too few is told in nine more, not eight: as valid",
+    "m04b7a843cd": "a combination has weights for each member, which its constructor checks",
+    "m0564932388": "only a column of exactly 2^23 steps, of a threshold that is an order of size",
+    "m05acd43101": "only where the violation is the tolerance itself, to the last bit",
     "m075353d874": "seconds that the search for a start may take; its own count of rows ends it long before",
+    "m08e31891ca": "only where the span is the threshold itself, to the last bit",
     "m08f7cc746d": "a network that is read has as many constants as weights, which its constructor checks",
+    "m09afdd0f16": "two milliseconds for one, where no time is left",
     "m09c7df4da0": "read without a margin alone; and where a small margin leaves no point, a larger one leaves none",
+    "m0adda453f7": "further points of a relaxation, which are read by none",
     "m0b13a7ad0b": "only where the cost is the limit itself, to the last bit",
     "m0b224f0ab4": "a stand-in that says yes to every row while settings are checked: how surely is read by none",
     "m0d98db1922": "a model with several scores has a label for each, which its constructor checks",
