@@ -82,6 +82,14 @@ def test_floats_of_32_bits_decide_within_a_wider_distance() -> None:
     assert sums_of(read(labelled, SPACE), [1.0, -1.0]).undecided_within(0.0) > 2.0**-24
 
 
+@pytest.mark.parametrize(("level", "units"), [(0.0, 1 + 3 + 0 + 7), (2.0, 1 + 3 + 2 + 7), (100.0, 1 + 3 + 7 + 7)])
+def test_sums_in_order_are_off_by_what_is_added_before_a_term_or_is_left_after_it(level: float, units: int) -> None:
+    """Terms of 1, 2 and 4 in 32 bits: 1, 3 and 7 up to each, 6, 4 and none after it; and each may be cast."""
+    sums = sums_of(ensemble([1.0, 0.0, 2.0, 0.1, 4.0, 0.0], sum_dtype="float32"), [1.0])
+    assert not sums.is_exact
+    assert sums.undecided_within(level) == pytest.approx(2.0**-24 * units, rel=0.02, abs=0.0)
+
+
 def test_the_rounding_of_a_level_is_added() -> None:
     sums = sums_of(ensemble(HALVES), [1.0])
     assert sums.undecided_within(1.0, 0.5) == pytest.approx(0.5 + sums.undecided_within(1.0))

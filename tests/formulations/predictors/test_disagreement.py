@@ -15,7 +15,7 @@ from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.ties import count_agreeing
+from ceopt.formulations.predictors.ties import accepted, count_agreeing
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, Between, Disagreement, OtherThan, Probability, parse_target
 from ceopt.solvers import Status, solve
@@ -139,15 +139,17 @@ def test_the_row_counts_trees_that_agree() -> None:
     assert m.valid.margin == 0.0
 
 
-def test_slack_is_positive_exactly_where_few_enough_disagree() -> None:
+def test_a_point_is_accepted_and_its_slack_positive_exactly_where_few_enough_disagree() -> None:
     model = forest(3, 10, 3)
     predictor = read(model, SPACE)
     wanted = parse_target({"x", "y"}, LABELS)
     agree = count_agreeing(predictor, POINTS, wanted)
     assert (agree == 10 - disagreeing(model, {"x", "y"})).all()
     for at_most in (0.0, 0.3, 0.55):
-        found = slack(predictor, POINTS, parse_target(Disagreement({"x", "y"}, at_most), LABELS))
+        target = parse_target(Disagreement({"x", "y"}, at_most), LABELS)
+        found = slack(predictor, POINTS, target)
         allowed = round(100 * at_most) * 10 // 100
+        assert (accepted(predictor, POINTS, target) == (10 - agree <= allowed)).all()
         assert ((found > 0) == (10 - agree <= allowed)).all()
         assert found == pytest.approx((agree - (10 - allowed) + 0.5) / 10)
 

@@ -145,6 +145,7 @@ def test_small_scores_have_a_thousandth_of_their_size_for_a_margin(size: float, 
     [
         ([1.0, 1e-11], 9.0, False),
         ([1.0, 1e-13], 9.0, True),
+        ([1e-6, 1e-15], 9.0, False),  # small, but not beside the other
         ([1.0, 1e-13], 9e6, False),  # a column that is as wide makes up for its weight
         ([1.0, 0.0], 9.0, False),
         ([0.0, 0.0], 9.0, False),
