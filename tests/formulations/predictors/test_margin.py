@@ -107,7 +107,7 @@ def test_a_column_that_cannot_move_is_in_no_row_and_one_that_counts_from_zero_is
     assert score_resolution(predictor, coordinates, reach_of(fixed, point)) == pytest.approx(max(1e-11 * 7e7, own))
 
 
-def test_a_constant_is_no_term_of_a_row_whose_columns_have_a_known_reach() -> None:
+def test_a_constant_is_a_term_of_the_models_own_sum_but_of_no_row_whose_columns_have_a_known_reach() -> None:
     predictor = read(Affine([3.0, 7.0], 1e3), SPACE)
     point = {"a": 1.0, "b": 1.0}
     coordinates = np.array([[1.0, 1.0]])
@@ -117,6 +117,7 @@ def test_a_constant_is_no_term_of_a_row_whose_columns_have_a_known_reach() -> No
 
     assert known == pytest.approx(1e-11 * 10.0, rel=1e-9, abs=0.0)
     assert unknown == pytest.approx(1e-11 * 1010.0, rel=1e-9, abs=0.0)
+    assert summation_rounding(predictor, coordinates) == pytest.approx(2.0**-48 * 1010.0, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
