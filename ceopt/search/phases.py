@@ -96,6 +96,8 @@ def _looked(state: State) -> tuple[State, bool]:
             if len(learned.answers) == len(state.answers):
                 found = replace(learned, question=question, margin=state.margin, refused=state.refused)
                 return found, True
+            if learned.interrupted:
+                break
     except OutOfTimeError:
         pass
     return state.with_facts_of(learned), False
@@ -187,6 +189,8 @@ def _with_any_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(state, share, (learned, solved, accepted), infimum)
+            if learned.interrupted:
+                break
             is_proof = below > 0.0 or is_counted or 0.0 < share <= most_of_margin
             if solved.outcome.status is Stop.INFEASIBLE and is_proof:
                 return state.with_facts_of(learned)
@@ -214,6 +218,8 @@ def _with_a_cheaper_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(before, share, (learned, solved, accepted), infimum)
+            if learned.interrupted:
+                break
             is_cheaper = _is_cheaper(state, solved, most)
             is_disputed = is_disputed or is_cheaper
             has_ended = solved.outcome.status in {Stop.OPTIMAL, Stop.INFEASIBLE}
@@ -377,7 +383,7 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
     while True:
         state, solved = attempt(state, question.deadline - time.perf_counter(), cost_limit=most, below=below)
         accepted = _accepted_tie(state, solved, most)
-        if accepted is not None or repairs == 0 or not _is_cheaper(state, solved, most):
+        if accepted is not None or repairs == 0 or state.interrupted or not _is_cheaper(state, solved, most):
             return state, solved, accepted
         assert solved.point is not None  # noqa: S101 - it is cheaper
         state = replace(state, refused=(*state.refused, solved.point))
@@ -412,6 +418,8 @@ def _with_less_margin(
             break
         found = learned, solved, accepted
         bound = question.bound_on_cost(solved.outcome)
+        if learned.interrupted:
+            break
     return (*found, bound)
 
 

@@ -286,7 +286,7 @@ def attempt(
         solver=solved.solver,
         size=state.size or solved.size,
         incumbents=incumbents,
-        interrupted=interrupted,
+        interrupted=state.interrupted or interrupted,
         doubted=state.doubted or solved.outcome.doubted,
     )
     return state, solved
