@@ -137,7 +137,9 @@ def test_widened_rules_are_wider_in_their_own_unit() -> None:
 def test_a_rule_that_a_point_breaks_by_less_than_one_is_broken_all_the_same() -> None:
     """A share of 0.3 at most is the one rule in conflict: not the others, which points break by more."""
     names = ("rate", "age", "loans")
-    space = FeatureSpace([Feature(n, kind="continuous", lower=0, upper=u) for n, u in zip(names, (1, 90, 9), strict=True)])
+    space = FeatureSpace(
+        [Feature(n, kind="continuous", lower=0, upper=u) for n, u in zip(names, (1, 90, 9), strict=True)]
+    )
     model = Affine([1.0, 0.0, 0.0], -0.8, labels=LABELS)
     rules = [Linear({"age": 1.0}, ">=", 45.0), Linear({"loans": 1.0}, "<=", 4.0), Linear({"loans": 1.0}, ">=", 2.0)]
     low = Linear({"rate": 1.0}, "<=", 0.3, name="low")
