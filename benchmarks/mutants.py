@@ -112,8 +112,14 @@ NAMED = (
 )
 #: Survivors that claim nothing else, and why: read one by one.
 EQUIVALENT = {
+    "m011d28e520": "only where a move of a climb to a start adds a billionth of its cost: the start is verified",
+    "m03ef1e7897": "how far beyond a small number the search for a start looks where there is no bound: a heuristic",
+    "m040fe824d7": "only where both ends are equally far: each is then a farthest point",
     "m0457fd5f0d": "a number for which six more decimals are too few is told in nine more, not eight: as valid",
+    "m064e1f26c3": "one trial for each entry, and one answer of the model for each trial: neither is longer",
     "m075353d874": "seconds that the search for a start may take; its own count of rows ends it long before",
+    "m079372ace1": "one climb more in the search for a start: what it finds is verified, and no claim hangs on it",
+    "m0082138633": "a point that costs nothing is a start or none: what is found is verified, and no claim hangs on it",
     "m08f7cc746d": "a network that is read has as many constants as weights, which its constructor checks",
     "m09c7df4da0": "read without a margin alone; and where a small margin leaves no point, a larger one leaves none",
     "m0b13a7ad0b": "only where the cost is the limit itself, to the last bit",

@@ -68,6 +68,12 @@ def test_where_it_is_cheap_nothing_else_is_solved() -> None:
     assert (result[0].cost, runs) == (pytest.approx(1.0 + result.margin), 1)
 
 
+def test_where_nothing_is_cheaper_without_a_margin_no_smaller_one_is_tried() -> None:
+    result, runs = asked(Affine([1.0], -1.0, labels=("no", "yes")), ceopt.FeatureSpace([X]))
+    assert result.status == "optimal"
+    assert (result[0].cost, runs) == (pytest.approx(1.0, abs=1e-5), 2)
+
+
 def test_a_level_that_reaches_the_target_by_less_than_the_margin_is_an_answer() -> None:
     """With the margin x has to move beside it, by 1.5e-4."""
     space = ceopt.FeatureSpace([ceopt.Feature("k", kind="binary", levels=(0, 1)), X])
