@@ -104,6 +104,24 @@ def test_what_a_term_adds_that_rows_leave_out_is_no_proof_of_nothing(solver, mos
     assert not result.complete
 
 
+@pytest.mark.parametrize(("level", "claimed"), [(5.0006, False), (8.0, True)])
+@pytest.mark.parametrize("margin", [0.0, 1e-5])
+def test_nor_is_it_with_a_margin_that_was_asked_for(solver, margin, level, claimed):
+    """Columns that move together keep the search for a start from any point; b = 1 has the level, and the margin."""
+    numbers = [ceopt.Feature(name, kind="continuous", lower=0.0, upper=1.0) for name in ("b", "c")]
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=10**9), *numbers])
+    model = Affine([1.0, 9e-4, 0.0], 0.0)
+    rules = [ceopt.Linear({"a": 1.0}, "<=", 5), ceopt.Linear({"b": 1.0, "c": -1.0}, "==", 0.01237)]
+    home = {"a": 1, "b": 0.01237, "c": 0.0}
+
+    result = ceopt.explain(
+        model, home, space, target=ceopt.AtLeast(level), margin=margin, constraints=rules, solver=solver, why=False
+    )
+
+    assert (model.predict([[5.0, 1.0, 1.0 - 0.01237]])[0] >= level + margin) is not claimed
+    assert ((result.status == "infeasible"), result.complete) == (claimed, claimed), result.reason
+
+
 def test_seven_whole_numbers_near_a_tie_may_be_refused_and_no_more(solver, monkeypatch):
     """A hundred of them lie within what a row over 1e11 may be missed by; none reaches the target."""
     space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=10**11)])
