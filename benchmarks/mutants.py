@@ -118,12 +118,18 @@ NAMED = (
 #: Survivors that claim nothing else, and why: read one by one.
 EQUIVALENT = {
     "m0043488643": "of some binaries one at least has to be 1: that one of them counts twice says the same",
+    "m0082138633": "a point that costs nothing is a start or none: what is found is verified, and no claim hangs on it",
+    "m011d28e520": "only where a move of a climb to a start adds a billionth of its cost: the start is verified",
     "m014c362157": "two milliseconds for one, where no time is left",
+    "m03ef1e7897": "how far beyond a small number the search for a start looks where there is no bound: a heuristic",
+    "m040fe824d7": "only where both ends are equally far: each is then a farthest point",
     "m0457fd5f0d": "a number for which six more decimals are too few is told in nine more, not eight: as valid",
     "m04b7a843cd": "a combination has weights for each member, which its constructor checks",
     "m0564932388": "only a column of exactly 2^23 steps, of a threshold that is an order of size",
     "m05acd43101": "only where the violation is the tolerance itself, to the last bit",
+    "m064e1f26c3": "one trial for each entry, and one answer of the model for each trial: neither is longer",
     "m075353d874": "seconds that the search for a start may take; its own count of rows ends it long before",
+    "m079372ace1": "one climb more in the search for a start: what it finds is verified, and no claim hangs on it",
     "m08e31891ca": "only where the span is the threshold itself, to the last bit",
     "m08f7cc746d": "a network that is read has as many constants as weights, which its constructor checks",
     "m09afdd0f16": "two milliseconds for one, where no time is left",

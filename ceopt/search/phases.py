@@ -96,6 +96,8 @@ def _looked(state: State) -> tuple[State, bool]:
             if len(learned.answers) == len(state.answers):
                 found = replace(learned, question=question, margin=state.margin, refused=state.refused)
                 return found, True
+            if learned.interrupted:
+                break
     except OutOfTimeError:
         pass
     return state.with_facts_of(learned), False
@@ -166,6 +168,34 @@ def look_within_margin(state: State) -> State:
     return _with_a_cheaper_tie(state)
 
 
+def look_for_traces(state: State) -> State:
+    """Keep the proof that there is nothing only where rows relaxed by more than the traces they leave out say so too.
+
+    For a margin that was asked for: under a default one relaxed programs are solved all the same.
+    """
+    question = state.question
+    finding = state.last
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    if question.prepared.asks_model or not finding.is_proved_infeasible:
+        return state
+    if not has_negligible_terms(question.prepared.predictor):
+        return state
+    below = row_relaxation(question.prepared.predictor, question.factual, question.person.reach)
+    margin = max((state.margin or 0.0) - below, 0.0)
+    left = question.deadline - time.perf_counter()
+    if left > 0.0:
+        try:
+            learned, solved = attempt(replace(state, margin=margin), left, below=0.0 if margin else below)
+        except OutOfTimeError as error:
+            state = replace(state, stage=error.stage)
+        else:
+            state = state.with_facts_of(learned)
+            if solved.outcome.status is Stop.INFEASIBLE:
+                return state
+    text = "Whether a part of the score that is too small for the program is enough is not settled."
+    return replace(state, last=Finding(_unsettled_status(state), reason=said(text, "traces_unsettled")))
+
+
 def _with_any_tie(state: State) -> State:
     """Look for any answer; infeasibility stays proved where even the program relaxed by roundings is infeasible.
 
@@ -187,6 +217,8 @@ def _with_any_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(state, share, (learned, solved, accepted), infimum)
+            if learned.interrupted:
+                break
             is_proof = below > 0.0 or is_counted or 0.0 < share <= most_of_margin
             if solved.outcome.status is Stop.INFEASIBLE and is_proof:
                 return state.with_facts_of(learned)
@@ -214,6 +246,8 @@ def _with_a_cheaper_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(before, share, (learned, solved, accepted), infimum)
+            if learned.interrupted:
+                break
             is_cheaper = _is_cheaper(state, solved, most)
             is_disputed = is_disputed or is_cheaper
             has_ended = solved.outcome.status in {Stop.OPTIMAL, Stop.INFEASIBLE}
@@ -377,7 +411,7 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
     while True:
         state, solved = attempt(state, question.deadline - time.perf_counter(), cost_limit=most, below=below)
         accepted = _accepted_tie(state, solved, most)
-        if accepted is not None or repairs == 0 or not _is_cheaper(state, solved, most):
+        if accepted is not None or repairs == 0 or state.interrupted or not _is_cheaper(state, solved, most):
             return state, solved, accepted
         assert solved.point is not None  # noqa: S101 - it is cheaper
         state = replace(state, refused=(*state.refused, solved.point))
@@ -412,6 +446,8 @@ def _with_less_margin(
             break
         found = learned, solved, accepted
         bound = question.bound_on_cost(solved.outcome)
+        if learned.interrupted:
+            break
     return (*found, bound)
 
 
@@ -548,11 +584,12 @@ def _with_bound(state: State, bound: float | None, cause: str, phrase: str) -> S
 
 def _unsettled(state: State, finding: Finding) -> Finding:
     """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
-    status = Status.ERROR
-    if state.question.is_late or state.interrupted:
-        status = Status.TIME_LIMIT
     text = "Nothing reaches the target with a margin. Whether a tie does is not settled."
-    return Finding(status, bound=finding.bound, reason=said(text, "tie_unsettled"))
+    return Finding(_unsettled_status(state), bound=finding.bound, reason=said(text, "tie_unsettled"))
+
+
+def _unsettled_status(state: State) -> Status:
+    return Status.TIME_LIMIT if state.question.is_late or state.interrupted else Status.ERROR
 
 
 # ==== No answer: the same question under wider rules, and the rules in conflict =======================================

@@ -55,6 +55,7 @@ from ceopt.search.build_answer import answer_of, asked_by_rules, line_without, r
 from ceopt.search.phases import (
     conflict_in,
     look_for_conflict,
+    look_for_traces,
     look_under_wider_rules,
     look_within_margin,
     look_within_steps,
@@ -262,6 +263,8 @@ def _margin(state: State) -> State:
         after = Phase.WIDER_RULES
     if state.question.has_default_margin:
         state = look_within_steps(look_within_margin(state))
+    else:
+        state = look_for_traces(state)
     return replace(state, phase=after)
 
 

@@ -286,7 +286,7 @@ def attempt(
         solver=solved.solver,
         size=state.size or solved.size,
         incumbents=incumbents,
-        interrupted=interrupted,
+        interrupted=state.interrupted or interrupted,
         doubted=state.doubted or solved.outcome.doubted,
     )
     return state, solved
@@ -299,7 +299,7 @@ def _request(
     question = state.question
     settings = question.settings
     prepared = question.prepared
-    if prepared.asks_model and not prepared.predictor.is_trees and state.margin == 0.0:
+    if prepared.asks_model and state.margin == 0.0:
         # A tie may be lost to rounding; points that the model refuses are excluded one by one.
         below = row_relaxation(prepared.predictor, question.factual, question.person.reach)
     request = SolveRequest(

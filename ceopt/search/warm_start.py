@@ -116,7 +116,7 @@ class ValueGrid:
         return point
 
     def cheapest_index(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> int:
-        """Return the index of a column's cheapest value inside a leaf's box; the factual's if no value is inside."""
+        """Return the index of a column's cheapest value inside the box of a leaf in reach; the grid has one."""
         j = self.names.index(name)
         values = self.columns[j]
         prices = self.prices[j]
@@ -124,8 +124,6 @@ class ValueGrid:
             inside = np.isin(values, list(admitted))
         else:
             inside = (values >= admitted[0]) & (values <= admitted[1])
-        if not inside.any():
-            return int(self.factual[j])
         return int(np.argmin(np.where(inside, prices, np.inf)))
 
     def random(self, count: int, rng: np.random.Generator) -> Indices:

@@ -138,6 +138,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "least_cost_unproved": "The least cost is not proved.",
     "cheaper_than_proved": "A further way costs less than was proved of an earlier one: nothing is proved.",
     "none_met": "No other way was met.",
+    "traces_unsettled": "Whether a part of the score that is too small for the program is enough is not settled.",
     "tie_unsettled": "Nothing reaches the goal clearly. Whether something just reaches it is not settled.",
     "steps_may_pass": "Nothing reaches the goal, but the model rounds in steps that may let a way through.",
     "ties_leave_gap": "Nearer to the goal nothing is settled: a way that costs up to {percent}% less is not ruled out.",

@@ -140,6 +140,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "least_cost_unproved": "Die kleinsten Kosten sind nicht bewiesen.",
     "cheaper_than_proved": "Ein weiterer Weg kostet weniger, als von einem früheren bewiesen war: Nichts ist bewiesen.",
     "none_met": "Ein anderer Weg wurde nicht angetroffen.",
+    "traces_unsettled": "Ob ein Teil der Bewertung genügt, der für das Programm zu klein ist, ist nicht geklärt.",
     "tie_unsettled": "Nichts erreicht das Ziel deutlich. Ob etwas es gerade eben erreicht, ist nicht geklärt.",
     "steps_may_pass": "Nichts erreicht das Ziel, aber das Modell rundet in Stufen, die einen Weg zulassen könnten.",
     "ties_leave_gap": "Näher an der Entscheidung ist nichts geklärt: Ein bis zu {percent} % billigerer Weg ist nicht "

@@ -11,7 +11,10 @@ import pytest
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine
-from ceopt.search.relaxation import Relaxer
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.search.prepare import prepare
+from ceopt.search.relaxation import LATE, Relaxer
+from ceopt.search.solve_program import Person
 from ceopt.settings import Settings
 
 SPACE = FeatureSpace(
@@ -123,3 +126,16 @@ def test_a_cohort_asks_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_explain_asks_unless_told() -> None:
     assert Settings(target="good").check(SPACE, LABELS).why is True
     assert {name for name, _, _ in ask().conflict} == {"cap", "young"}
+
+
+@pytest.mark.parametrize("left", [-1.0, 0.0, 5.0])
+def test_a_program_has_the_time_that_is_left_until_the_deadline(left: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = prepare(MODEL, SPACE, Settings(target="good"))
+    row = SPACE.row(ROW)
+    clock = Ticking(monkeypatch, 0.0)
+    clock.now = 100.0
+    relaxer = Relaxer(prepared, 100.0 + left)
+    found = relaxer.least(Person(row, SPACE.frame([row]), reach_of(SPACE, row), SPACE), [CAP])
+    assert clock.given == [left] * (left > 0.0)
+    assert (found.point is not None) == (left > 0.0)
+    assert (found.reason == LATE) == (left <= 0.0)

@@ -18,7 +18,10 @@ import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.digits import in_places, places_of
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.oracle.model import ModelOracle
 from ceopt.search.prepare import Prepared
+from ceopt.solvers import Outcome
+from ceopt.solvers.problem import Stop
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse
 
 RNG = np.random.default_rng(0)
@@ -268,3 +271,25 @@ def test_a_boundary_point_that_the_model_favours_for_its_digits_keeps_them():
     assert result.status == "feasible"
     assert places(result[0].values["used"]) > 9
     assert fine(result[0].frame).all()
+
+
+def test_after_ctrl_c_numbers_keep_their_digits_and_the_model_is_not_asked_again(monkeypatch):
+    person = X[MODELS["linear"].predict(X) == "no"].iloc[0]
+    runs, after = [], []
+    judge = ModelOracle.judge
+
+    def interrupted(told, _):
+        runs.append(told)
+        return told if len(runs) == 1 else Outcome(status=Stop.INTERRUPTED)
+
+    def judged(self, *asked):
+        after.extend(asked[:1] if len(runs) > 1 else ())
+        return judge(self, *asked)
+
+    monkeypatch.setattr(ModelOracle, "judge", judged)
+    with faulty(interrupted) as solver:
+        result = ceopt.explain(MODELS["linear"], person, SPACE, target="yes", n=2, diversity="support", solver=solver)
+    assert (len(result), len(runs), after) == (1, 2, [])
+    assert not result.complete
+    (moved,) = result[0].changed
+    assert places(result[0].values[moved]) > SPACE[moved].decimals

@@ -342,3 +342,25 @@ def test_where_no_program_may_be_solved_any_more_an_answer_keeps_its_columns(mon
     space = [HOURS, DEBT]
     found = asked(Affine([1.0, 1.0], -14.5), {"hours": 0, "debt": 0}, space, margin=None, target=AtLeast(0.0), n=2)
     assert found == [(15.0, {"hours": found[0][1]["hours"], "debt": 15 - found[0][1]["hours"]})]
+
+
+def test_ctrl_c_while_fewer_columns_are_looked_for_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the margin, and without one: the answer in hand stays, and no other program is solved."""
+    help_ = ceopt.Feature("help", kind="integer", lower=0, upper=2, weight=0.5)
+    pay = ceopt.Feature("pay", kind="continuous", lower=0.0, upper=9.0, weight=100.0)
+    run, runs = ProgramSolver.run, []
+
+    def interrupted(self: Any, request: Any, seconds: float) -> Any:
+        runs.append(any(isinstance(how, SomeStay) for _, how in request.barred))
+        solved = run(self, request, seconds)
+        if not runs[-1] or sum(runs) > 1:
+            return solved
+        return replace(solved, point=None).with_outcome(status=Stop.INTERRUPTED, x=None)
+
+    monkeypatch.setattr(ProgramSolver, "run", interrupted)
+    result = ceopt.explain(
+        Affine([1.0, 0.75, 0.25], -5.25), {"hours": 2, "help": 0, "pay": 1.0},
+        ceopt.FeatureSpace([HOURS, help_, pay]), target=AtLeast(0.0), cost=PLAIN, n=5,
+    )  # fmt: skip
+    assert (sum(runs), runs[-1]) == (1, True)
+    assert (len(result), result[0].cost, result.complete) == (1, 3.0, False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import ceopt
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.search.prepare import prepare
+from ceopt.search.prepare import fingerprints_of, prepare
 from ceopt.settings import Settings
 
 SPACE = ceopt.FeatureSpace(
@@ -38,3 +40,15 @@ def test_trees_decide_for_themselves_unless_a_margin_is_asked_for(margin: float 
     assert (result.status, result.margin) == ("optimal", margin or 0.0)
     assert result[0].cost == cost
     assert result[0].score >= (margin or 0.0)
+
+
+def test_a_model_in_a_file_is_told_by_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "model"
+    marks = []
+    for content in (b"one", b"two", b"one"):
+        file.write_bytes(content)
+        marks.append(fingerprints_of(file, None))
+        assert fingerprints_of(str(file), None) == marks[-1]
+    assert marks[0] == marks[2] != marks[1]
+    assert marks[0].keys() == {"model"}
+    assert fingerprints_of(tmp_path / "none", None) == {}

@@ -19,6 +19,7 @@ from ceopt.search.solve_check_repair import is_disproved
 from ceopt.search.solve_program import ProgramSolver
 from ceopt.search.warm_start import StartSearch
 from ceopt.settings import Settings
+from ceopt.solvers.problem import Stop
 
 PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
 MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))
@@ -322,3 +323,26 @@ def test_a_cheaper_start_takes_no_further_answers_place_as_long_as_the_solver_is
     assert [answer.changed for answer in result] == [("a",), ("a", "b")]
     assert result[1].cost > 4.0
     assert result[1].values.to_dict() == {"a": 1.0, "b": 4.0}
+
+
+def test_a_point_that_failed_the_check_takes_no_proof_that_the_exact_program_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first point breaks the rule; asked to be exact, the solver proves that there is none."""
+    rule = ceopt.Linear({"a": 1.0, "b": 1.0}, "<=", 2.0)
+    run, asked = ProgramSolver.run, []
+
+    def loose(self: Any, request: Any, seconds: float) -> Any:
+        asked.append(request.exact)
+        solved = run(self, request, seconds)
+        if len(asked) > 1:
+            return solved
+        return replace(solved, point={"a": 9.0, "b": 9.0}, outcome=replace(solved.outcome, status=Stop.OPTIMAL))
+
+    monkeypatch.setattr(ProgramSolver, "run", loose)
+    result = ceopt.explain(
+        MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, constraints=[rule], solver="highs", why=False
+    )
+    assert asked[:2] == [False, True]
+    assert (result.status, result.complete) == ("infeasible", True)
+    assert result.reason.startswith("Proved: ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -127,6 +129,22 @@ def test_without_bounds_one_wanted_label_gives_the_budget() -> None:
     assert solve.requests[3].target is None
 
 
+def test_without_bounds_the_last_program_has_the_time_that_the_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, person = asked(target={"no", "more"})
+    clock = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    solve = Written(UNBOUNDED, solved(4.0), solved(3.5))
+    given = []
+
+    def slow(request: SolveRequest, seconds: float) -> SolvedProgram:
+        given.append(seconds)
+        clock[0] += 2.0
+        return solve(request, seconds)
+
+    within_cost_of_one_label(settings, person, slow, SolveRequest(None), 9.0)
+    assert given == [9.0, 4.5, 5.0]
+
+
 def test_without_bounds_and_with_one_label_it_is_refused() -> None:
     settings, person = asked()
     with pytest.raises(UnboundedFeatureError):
@@ -225,6 +243,9 @@ NUMBER = ceopt.FeatureSpace(
         (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**23, 1.0), True, False),
         (Interval(0.0, 2.0**23, 1.0), Interval(0.0, 2.0, 1.0), True, False),
         (Levels((0, 1)), Levels((0,)), True, False),
+        (Interval(0.0, 2.0**34), Interval(0.0, 2.0**24), False, True),  # the unit of one is 2**10 that of the other
+        (Interval(0.0, 2.0**24), Interval(0.0, 2.0**34), False, True),
+        (Interval(0.0, 2.0**34), Interval(0.0, 2.0**25), False, False),
     ],
 )
 def test_what_makes_a_reach_another_one_to_a_solver(before: Any, now: Any, is_open: bool, smaller: bool) -> None:
@@ -239,6 +260,7 @@ def test_what_makes_a_reach_another_one_to_a_solver(before: Any, now: Any, is_op
         (Interval(1e12, 1e12), False),
         (Interval(0.0, 9.0, 1.0), False), (Interval(0.0, 1e9, 1e7), False), (Interval(0.0, 1e9, 2e7), True),
         (Interval(0.0, 9.0, 1e-9), True), (Interval(0.0, 2.0**23, 1.0), False), (Interval(0.0, 2.0**23 + 1, 1.0), True),
+        (Interval(0.0, math.inf, 1.0), False), (Interval(-math.inf, math.inf, 1.0), False),  # nobody counts their steps
         (Levels((0, 1)), False),
     ],
 )  # fmt: skip

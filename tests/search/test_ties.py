@@ -11,6 +11,7 @@ from faulty import faulty
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork
 from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.oracle.model import ModelOracle
 from ceopt.search.phases import _snapped
 from ceopt.solvers import Outcome
 from ceopt.solvers.problem import Stop
@@ -67,6 +68,12 @@ def test_where_it_is_cheap_nothing_else_is_solved() -> None:
     assert (result[0].cost, runs) == (pytest.approx(1.0 + result.margin), 1)
 
 
+def test_where_nothing_is_cheaper_without_a_margin_no_smaller_one_is_tried() -> None:
+    result, runs = asked(Affine([1.0], -1.0, labels=("no", "yes")), ceopt.FeatureSpace([X]))
+    assert result.status == "optimal"
+    assert (result[0].cost, runs) == (pytest.approx(1.0, abs=1e-5), 2)
+
+
 def test_a_level_that_reaches_the_target_by_less_than_the_margin_is_an_answer() -> None:
     """With the margin x has to move beside it, by 1.5e-4."""
     space = ceopt.FeatureSpace([ceopt.Feature("k", kind="binary", levels=(0, 1)), X])
@@ -76,6 +83,41 @@ def test_a_level_that_reaches_the_target_by_less_than_the_margin_is_an_answer() 
     assert result.status == "optimal"
     assert (result[0].changed, result[0].cost) == (("k",), 1.0)
     assert result.bound == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_cheaper_point_that_the_model_refuses_at_every_margin_takes_the_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The model accepts k only with x beside it; every program with less margin gives k alone, for 1.5e-4 less."""
+    space = ceopt.FeatureSpace([ceopt.Feature("k", kind="binary", levels=(0, 1)), X])
+    model = Affine([1.0, 0.01], 1e-6 - 1.0, labels=("no", "yes"))
+    judge = ModelOracle.judge
+
+    def stricter(self: Any, frame: Any, target: Any) -> Any:
+        predicted, met = judge(self, frame, target)
+        score = frame["k"].to_numpy() + 0.01 * frame["x"].to_numpy() + (1e-6 - 1.0)
+        return predicted, met & (score >= 0.9999 * 2.5e-6)
+
+    monkeypatch.setattr(ModelOracle, "judge", stricter)
+    result, runs = asked(model, space)
+    assert runs > 1
+    assert (result.status, result[0].changed) == ("feasible", ("k", "x"))
+    assert result[0].cost == pytest.approx(1.0 + 1.5e-4, abs=1e-7)
+    assert result.bound == pytest.approx(1.0, abs=1e-7)
+    assert "Nearer to the decision the model refuses the solver's points" in result.reason
+
+
+def test_what_the_model_refuses_at_the_best_of_every_column_is_proved() -> None:
+    """By a float it misses the level: HiGHS finds it there, and b is a trace of what a may add in the whole space."""
+    a = ceopt.Feature("a", kind="integer", lower=0, upper=10**9, direction="decreasing")
+    space = ceopt.FeatureSpace([a, ceopt.Feature("b", kind="continuous", lower=0, upper=1)])
+    model = Affine([1.0, 9e-4], 0.0)
+    best = float(model.predict([[5.0, 1.0]])[0])
+    question = {"cost": ceopt.L1(scale="none"), "solver": "highs", "why": False}
+    beyond = ceopt.AtLeast(math.nextafter(best, math.inf))
+    assert ceopt.explain(model, {"a": 5, "b": 0.0}, space, target=ceopt.AtLeast(best), **question)[0].cost == 1.0
+    result = ceopt.explain(model, {"a": 5, "b": 0.0}, space, target=beyond, **question)
+    assert (result.status, result.complete) == ("infeasible", True)
 
 
 # ---- a program without a margin that ends early ----------------------------------------------------------------------
@@ -101,6 +143,24 @@ def test_what_a_margin_leaves_out_is_no_proof_where_the_solver_does_not_settle_i
     assert len(runs) > 1
     assert result.status == status
     assert "Whether a tie does is not settled" in result.reason
+    assert not result.complete
+
+
+def test_ctrl_c_in_a_program_without_a_margin_ends_the_search_and_not_that_program_alone() -> None:
+    """The answer within the margin stays, and no further one is looked for."""
+    runs: list[Outcome] = []
+
+    def second(told: Outcome, _compiled: Any) -> Outcome:
+        runs.append(told)
+        return Outcome(status=Stop.INTERRUPTED) if len(runs) == 2 else told
+
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0, upper=1) for name in ("a", "b")])
+    model, home = Affine([1.0, 1.0], -0.5, labels=("no", "yes")), {"a": 0.0, "b": 0.0}
+    question = {"target": "yes", "n": 2, "diversity": "support"}
+    assert len(ceopt.explain(model, home, space, **question)) == 2
+    with faulty(second) as solver:
+        result = ceopt.explain(model, home, space, solver=solver, **question)
+    assert (len(result), len(runs)) == (1, 2)
     assert not result.complete
 
 

@@ -114,3 +114,18 @@ def test_values_that_a_fitted_model_attains(make: Any) -> None:
         else:
             assert found.status == "optimal"
             assert found[0].cost == pytest.approx(best)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_a_tie_that_the_rounding_of_a_row_would_rule_out_is_the_best_answer(solver: str) -> None:
+    """Of a, the score adds up terms of 1e11: a row over them may be missed by more than what b decides by."""
+    ends = {"a": (100_000, 110_000), "b": (100_000, 100_003)}
+    features = [Feature(name, kind="integer", lower=low, upper=high, mad=1.0) for name, (low, high) in ends.items()]
+    model = Affine([-1e6, 0.01], 0.0)
+    level = float(model.predict([[100_000.0, 100_003.0]])[0])
+
+    found = ceopt.explain(
+        model, {"a": 100_003, "b": 100_001}, FeatureSpace(features), target=AtLeast(level), solver=solver, why=False
+    )
+
+    assert (found.status, found[0].cost, found.bound) == ("optimal", 5.0, 5.0)

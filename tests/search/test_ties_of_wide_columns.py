@@ -12,6 +12,7 @@ from judging.question import draw
 
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers import registry, solve
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
@@ -81,6 +82,60 @@ def test_an_end_that_the_programs_own_rounding_would_rule_out_is_an_answer(solve
 
     assert result.status == "optimal", result.reason
     assert result[0].values["a"] == upper
+
+
+@pytest.mark.parametrize("most", [6.0, math.inf])
+def test_what_a_term_adds_that_rows_leave_out_is_no_proof_of_nothing(solver, most):
+    """A rule holds a, of a billion, to five; what b adds is a trace of that billion, and is enough."""
+    b = ceopt.Feature("b", kind="continuous", lower=0.0, upper=1.0)
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=10**9), b])
+    model = Affine([1.0, 9e-4], 0.0)
+    level = 5.000899
+    target = ceopt.AtLeast(level) if most == math.inf else ceopt.Between(level, most)
+    rule = ceopt.Linear({"a": 1.0}, "<=", 5)
+    cost = ceopt.L1(scale="none")
+
+    result = ceopt.explain(
+        model, {"a": 1, "b": 0.0}, space, target=target, constraints=[rule], solver=solver, cost=cost, why=False
+    )  # fmt: skip
+
+    assert level <= model.predict([[5.0, 1.0]])[0] <= most
+    assert result.status != "infeasible", result.reason
+    assert not result.complete
+
+
+@pytest.mark.parametrize(("level", "claimed"), [(5.0006, False), (8.0, True)])
+@pytest.mark.parametrize("margin", [0.0, 1e-5])
+def test_nor_is_it_with_a_margin_that_was_asked_for(solver, margin, level, claimed):
+    """Columns that move together keep the search for a start from any point; b = 1 has the level, and the margin."""
+    numbers = [ceopt.Feature(name, kind="continuous", lower=0.0, upper=1.0) for name in ("b", "c")]
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=10**9), *numbers])
+    model = Affine([1.0, 9e-4, 0.0], 0.0)
+    rules = [ceopt.Linear({"a": 1.0}, "<=", 5), ceopt.Linear({"b": 1.0, "c": -1.0}, "==", 0.01237)]
+    home = {"a": 1, "b": 0.01237, "c": 0.0}
+
+    result = ceopt.explain(
+        model, home, space, target=ceopt.AtLeast(level), margin=margin, constraints=rules, solver=solver, why=False
+    )
+
+    assert (model.predict([[5.0, 1.0, 1.0 - 0.01237]])[0] >= level + margin) is not claimed
+    assert ((result.status == "infeasible"), result.complete) == (claimed, claimed), result.reason
+
+
+def test_seven_whole_numbers_near_a_tie_may_be_refused_and_no_more(solver, monkeypatch):
+    """A hundred of them lie within what a row over 1e11 may be missed by; none reaches the target."""
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=10**11)])
+    target = ceopt.Between(1e11 + 0.5, 1e11 + 0.7)
+    run, asked = ProgramSolver.run, []
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, left: asked.append(ask) or run(self, ask, left))
+
+    result = ceopt.explain(Affine([1.0], 0.0), {"a": 5}, space, target=target, solver=solver, why=False, time_limit_s=9)
+
+    assert result.status == "infeasible", result.reason
+    relaxed = [request for request in asked if request.below]
+    refused = [len(request.refused) for request in relaxed]
+    assert refused == [*range(7)][: len(refused)]
+    assert len(refused) == 7 or solver != "highs"
 
 
 def test_no_whole_number_near_the_relaxation_and_nothing_farther_is_infeasible(solver):

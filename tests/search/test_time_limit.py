@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
+from faulty import faulty
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
 from ceopt.diverse import exhaustive
+from ceopt.formulations.predictors import Affine
 from ceopt.search.state import Question
 from ceopt.solvers import Support
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
@@ -456,3 +458,24 @@ def test_all_cells_keep_the_cheapest(
     assert len(result) >= 1
     assert not result.complete
     assert "The time limit of 60 s is used up" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        (Stop.TIME_LIMIT, "HiGHS stopped: time limit.", True),
+        (Stop.FEASIBLE, "MOSEK stopped: max time.", True),
+        (Stop.FEASIBLE, "SCIP stopped: time limit.", True),
+        (Stop.FEASIBLE, "The numbers are bad.", False),
+    ],
+)
+def test_a_solver_that_the_time_ended_is_told_so_whatever_it_calls_that(status: Stop, message: str, said: bool) -> None:
+    def late(told: Any, _: Any) -> Any:
+        return replace(told, status=status, bound=0.0, message=message)
+
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="continuous", lower=0.0, upper=9.0)])
+    model = Affine([1.0], -3.0, labels=("no", "yes"))
+    with faulty(late) as solver:
+        result = ceopt.explain(model, {"a": 0.0}, space, target="yes", solver=solver)
+    assert (result.status, result.reason) == ("feasible", message)
+    assert ("The time ended before more was proved." in result.sentences()) is said
