@@ -232,7 +232,7 @@ class Encoding:
 
     @property
     def tables(self) -> Iterator[tuple[str, list[int], Any]]:
-        """Each raw column of levels, the matrix columns that read it, and their tables side by side, (levels, columns)."""
+        """Each raw column of levels, the matrix columns that read it, and their tables side by side, (levels, k)."""
         for source, targets, tables in self._plan:
             if tables is not None:
                 yield self.names[source], targets, tables
