@@ -128,16 +128,11 @@ EQUIVALENT = {
     "m0564932388": "only a column of exactly 2^23 steps, of a threshold that is an order of size",
     "m05acd43101": "only where the violation is the tolerance itself, to the last bit",
     "m064e1f26c3": "one trial for each entry, and one answer of the model for each trial: neither is longer",
-    "m075353d874": "seconds that the search for a start may take; its own count of rows ends it long before",
     "m079372ace1": "one climb more in the search for a start: what it finds is verified, and no claim hangs on it",
     "m08e31891ca": "only where the span is the threshold itself, to the last bit",
-    "m08f7cc746d": "a network that is read has as many constants as weights, which its constructor checks",
     "m09afdd0f16": "two milliseconds for one, where no time is left",
-    "m09c7df4da0": "read without a margin alone; and where a small margin leaves no point, a larger one leaves none",
     "m0adda453f7": "further points of a relaxation, which are read by none",
     "m0b13a7ad0b": "only where the cost is the limit itself, to the last bit",
-    "m0b224f0ab4": "a stand-in that says yes to every row while settings are checked: how surely is read by none",
-    "m0d98db1922": "a model with several scores has a label for each, which its constructor checks",
     "m11c60dcec3": "only where the residual is the tolerance itself, to the last bit",
 }
 MEASURES = (

@@ -1,4 +1,4 @@
-"""Solvers that lie, fail or talk nonsense: HiGHS behind a fault of each kind, under a name of its own."""
+"""Solvers that lie, fail or talk nonsense, each HiGHS behind a fault and under its own name; a program to ask them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
-from ceopt.solvers import Outcome, ProblemClass, Status
+from ceopt.solvers import Outcome, ProblemClass, Status, compile_model
 from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.registry import Solver, register, unregister
+from ceopt.solvers.units import wide_columns
 
 
 class DiedError(RuntimeError):
@@ -83,3 +85,14 @@ def faulty(fault: Callable[[Outcome, Any], Any] | str, *, opens: bool = True) ->
         yield "faulty"
     finally:
         unregister("faulty")
+
+
+def wide_program() -> Any:
+    """Return a program of least cost 0.5, by an integer of which one step is a billionth of what its row adds up."""
+    m = pyo.ConcreteModel()
+    m.income = pyo.Var(domain=pyo.Integers, bounds=(0, 10**9))
+    m.ratio = pyo.Var(bounds=(-3, 3))
+    m.score = pyo.Constraint(expr=9e-10 * m.income + m.ratio >= 1.45)
+    m.cost = pyo.Objective(expr=1e-9 * m.income + 10 * m.ratio)
+    assert wide_columns(compile_model(m)).any()
+    return m

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from faulty import faulty
+from faulty import faulty, wide_program
 from licences import skip_without
 
 from ceopt.solvers import Outcome, Status, compile_model, registry, solve
@@ -70,22 +70,11 @@ def test_an_optimum_of_squares_beside_integers_that_scip_claims_is_held_against_
     assert "contradicts a point in hand" in result.message
 
 
-def wide() -> Any:
-    """Return a program whose best is 0.5, by a column of a billion steps."""
-    m = pyo.ConcreteModel()
-    m.income = pyo.Var(domain=pyo.Integers, bounds=(0, 10**9))
-    m.ratio = pyo.Var(bounds=(-3, 3))
-    m.score = pyo.Constraint(expr=9e-10 * m.income + m.ratio >= 1.45)
-    m.cost = pyo.Objective(expr=1e-9 * m.income + 10 * m.ratio)
-    assert wide_columns(compile_model(m)).any()
-    return m
-
-
 @pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
 def test_a_program_whose_relaxation_alone_has_points_is_infeasible(solver: str) -> None:
     """Between 100.2 and 100.8 of a billion steps there is no whole number, near the optimum or farther away."""
     skip_without(solver)
-    m = wide()
+    m = wide_program()
     m.some = pyo.Constraint(expr=(100.2, m.income, 100.8))
     result = solve(m, solver)
     assert (result.status, result.solutions) == ("infeasible", ())
@@ -141,7 +130,7 @@ def late(_told: Outcome, _compiled: Any) -> Outcome:
     ],
 )
 def test_the_best_of_all_windows_is_kept(said: Any, status: str, best: float | None) -> None:
-    m = wide()
+    m = wide_program()
     least = solve(m).objective
     with faulty(in_windows(*said)) as solver:
         result = solve(m, solver)

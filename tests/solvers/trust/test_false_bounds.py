@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from faulty import faulty
+from faulty import faulty, wide_program
 
 import ceopt
 from ceopt.formulations.predictors import Affine
@@ -19,16 +19,6 @@ from ceopt.solvers.problem import Stop
 from ceopt.solvers.scip import OptimalityProof
 from ceopt.solvers.trust import drop_claims_lost_in_rounding
 from ceopt.solvers.units import is_extreme, wide_columns
-
-
-def wide() -> Any:
-    """Least cost 0.5 by an integer column of which one step is a billionth of what its row adds up."""
-    m = pyo.ConcreteModel()
-    m.income = pyo.Var(domain=pyo.Integers, bounds=(0, 10**9))
-    m.ratio = pyo.Var(bounds=(-3, 3))
-    m.score = pyo.Constraint(expr=9e-10 * m.income + m.ratio >= 1.45)
-    m.cost = pyo.Objective(expr=1e-9 * m.income + 10 * m.ratio)
-    return m
 
 
 def in_run(lies: dict[int, Any]) -> Any:
@@ -54,7 +44,7 @@ def worse(told: Outcome) -> Outcome:
 @pytest.mark.parametrize("lie", [above, worse])
 @pytest.mark.parametrize("runs", [{1}, {1, 2}, {1, 2, 3, 4}])
 def test_a_false_bound_of_a_wide_program_is_no_proof(lie: Any, runs: set[int]) -> None:
-    m = wide()
+    m = wide_program()
     assert wide_columns(compile_model(m)).any()
     best = solve(m)
     assert (best.status, best.gap) == ("optimal", 0.0)
@@ -84,7 +74,7 @@ def dearer_in(lies: set[int]) -> Any:
 
 def test_what_an_exact_run_proves_in_whole_numbers_is_held_against_a_second_run() -> None:
     """HiGHS and Gurobi, asked to be exact, lost the optimum of two programs in five thousand."""
-    m = wide()
+    m = wide_program()
     best = solve(m)
     for lies, status in (({2}, "optimal"), ({2, 4}, "feasible")):
         with faulty(dearer_in(lies)) as solver:
@@ -94,7 +84,7 @@ def test_what_an_exact_run_proves_in_whole_numbers_is_held_against_a_second_run(
 
 @pytest.mark.parametrize("share", [1e-14, 1e-9])
 def test_a_bound_off_by_rounding_is_still_a_proof(share: float) -> None:
-    m = wide()
+    m = wide_program()
     best = solve(m).objective
     with faulty(in_run({1: lambda told: replace(told, bound=told.bound * (1.0 + share))})) as liar:
         result = solve(m, liar)
