@@ -115,6 +115,17 @@ def default_dtype(levels: Sequence[Level]) -> Any:
     return np.dtype(object)
 
 
+def dtype_with_gaps(dtype: Any) -> Any:
+    """Return the dtype in which pandas holds such values where some are missing."""
+    if not isinstance(dtype, np.dtype):
+        return dtype
+    if dtype.kind in "iu":
+        return np.dtype(np.float64)
+    if dtype.kind == "b":
+        return np.dtype(object)
+    return dtype
+
+
 def pool(levels: Sequence[Any], dtype: Any) -> Any:
     """Make an array of ``levels`` in their own dtype, from which columns are taken by rank."""
     if isinstance(dtype, pd.CategoricalDtype):

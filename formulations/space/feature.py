@@ -20,6 +20,7 @@ from ceopt.formulations.space.dtypes import (
     Level,
     default_dtype,
     dtype_from_text,
+    dtype_with_gaps,
     dtype_text,
     integer_limits,
     is_number_dtype,
@@ -52,6 +53,10 @@ from ceopt.solvers.whole_files import json_document
 Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
 Direction = Literal["any", "increasing", "decreasing", "up", "down"]
 Scale = Literal["mad", "std", "range", "none"]
+Missing = bool | Literal["stays", "may_vanish"]
+
+#: The coordinate of a missing cell, of numbers and of levels alike.
+MISSING: Final = math.inf
 
 FINITE = frozenset({"ordinal", "categorical", "binary"})
 #: Directions by the shorter words that mean the same; a feature holds the longer ones.
@@ -65,6 +70,10 @@ _NO_SIZE = Refusal("{name} to be finite and at least 0", "Correct it.", "{name} 
 _NO_BOUND = Refusal("{name} to be a number (inf for none)", "Correct it.", "{name} is {text}")
 
 _SIZE = Real(at_least=0.0, finite=True, otherwise=_NO_SIZE, wrong_type=_NO_NUMBER)
+#: What costs are counted with grows as the square of a fill, and beyond this drowns all moves.
+_GREATEST_FILL: Final = 1e5
+_NO_FILL = Refusal("a fill from 0 to 100,000, or inf for none", "Correct it.", "fill is {text}")
+_FILL = Real(at_least=0.0, otherwise=_NO_FILL, wrong_type=_NO_NUMBER)
 _BOUND = Real(otherwise=_NO_BOUND, wrong_type=_NO_NUMBER)
 _STEP = Real(finite=True, otherwise=_NOT_FINITE, wrong_type=_NO_NUMBER)
 CODES = ListOf(Refusal("codes in a list or tuple", "Correct it.", error=InvalidTypeError))
@@ -72,7 +81,9 @@ LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=Invali
 
 _WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
 _TEXTS = {"unit": OrNone(Text(_NO_TEXT)), "guess": Text(_NO_TEXT)}
-_FLAGS = dict.fromkeys(("mutable", "lower_inferred", "upper_inferred", "step_inferred"), Flag(_NO_FLAG))
+_FLAGS = dict.fromkeys(
+    ("mutable", "lower_inferred", "upper_inferred", "step_inferred", "codes_in_reach"), Flag(_NO_FLAG)
+)
 _DECIMALS = {"decimals": OrNone(whole_from(0))}
 _STATISTICS = dict.fromkeys(("mad", "std", "range"), OrNone(_SIZE))
 _BOUNDS = dict.fromkeys(("lower", "upper"), _BOUND)
@@ -85,7 +96,7 @@ def settled(given: Any) -> dict[str, Any]:
             "Feature", "a name that is text", f"name is {given.name!r}", "Rename the column, as by columns.astype(str)."
         )
     who = f"Column {given.name!r}"
-    new = _words(who, given) | _weights_and_scales(who, given) | _dtype(who, given)
+    new = _words(who, given) | _weights_and_scales(who, given) | _gaps(who, given) | _dtype(who, given)
     if given.kind in FINITE:
         new |= _levels(who, given, new)
     else:
@@ -126,6 +137,24 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
     return new | _fields(who, _STATISTICS, given)
 
 
+def _gaps(who: str, given: Any) -> dict[str, Any]:
+    """Settle what may be missing, and what it costs to fill it in."""
+    if given.missing not in (False, True, "stays", "may_vanish"):
+        raise InvalidValueError(
+            who,
+            'missing to be True, False, "stays" or "may_vanish"',
+            f"missing is {given.missing!r}",
+            "See Feature for what each means.",
+        )
+    fill = _FILL.require(who, "fill", given.fill)
+    if _GREATEST_FILL < fill < math.inf:
+        raise InvalidValueError(who, "a fill from 0 to 100,000, or inf for none", f"fill is {fill!r}", "Correct it.")
+    missing = given.missing
+    if not isinstance(missing, str):
+        missing = bool(missing)
+    return {"missing": missing, "fill": fill}
+
+
 def _dtype(who: str, given: Any) -> dict[str, Any]:
     """Settle dtype (text), categories, levels as plain scalars and ``pandas_dtype``, the object."""
     text, categories, levels = given.dtype, given.categories, given.levels
@@ -152,6 +181,8 @@ def _dtype(who: str, given: Any) -> dict[str, Any]:
         own = np.dtype(np.float64)
     elif own is None:
         own = default_dtype(levels) if given.kind in FINITE else np.dtype(np.int64)
+    if given.missing is not False:
+        own = dtype_with_gaps(own)
     return {
         "dtype": text,
         "categories": categories,
@@ -201,8 +232,9 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """Settle codes: some of the levels, or numbers beyond the bounds, so that no amount is one."""
-    listed = list(map(plain, CODES.require(who, "codes", given.codes)))
+    """Settle codes and their labels: some of the levels, or numbers of a column that moves in steps."""
+    given_codes, labels = _labelled(who, given)
+    listed = list(map(plain, CODES.require(who, "codes", given_codes)))
     for code in listed:
         if isinstance(code, list | dict | set | bytearray):
             raise InvalidTypeError(who, "codes that are numbers or levels", f"{code!r} is none", "Correct it.")
@@ -216,16 +248,30 @@ def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
         require_level(who, code)
         if isinstance(code, str | bool):
             raise InvalidTypeError(who, "numbers as codes", f"one is {code!r}", "Correct it.")
-        if new["lower"] <= code <= new["upper"]:
-            raise InvalidValueError(
-                who,
-                "codes beyond its bounds, as no amount is one",
-                f"{code!r} lies within [{digits(new['lower'])}, {digits(new['upper'])}]",
-                "Give lower or upper with them: the least or the greatest amount.",
-            )
+    if codes and given.kind == "continuous" and new["step"] is None:
+        raise InvalidValueError(
+            who,
+            "a step beside codes, as amounts a hair from a code are no other answer",
+            f"step is None with codes {codes!r}",
+            "Give step, the least difference between amounts.",
+        )
     if codes and len(codes) == len(new.get("levels", ())):
         raise InvalidValueError(who, "a level that is no code", f"codes is {codes!r}", "Leave some out.")
-    return {"codes": codes}
+    return {"codes": codes, "code_labels": labels}
+
+
+def _labelled(who: str, given: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the codes, and what they mean: a text for each, or nothing where none has one."""
+    texts = given.code_labels
+    codes = given.codes
+    if isinstance(codes, Mapping):
+        texts = tuple(codes.values())
+        codes = tuple(codes)
+    if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+        raise InvalidTypeError(who, "codes whose meanings are text", f"they are {texts!r}", "Write {-9: 'no record'}.")
+    if texts and len(texts) != len(codes):
+        raise InvalidValueError(who, "a meaning for each code", f"there are {len(texts)}", "Give one each, or none.")
+    return codes, tuple(texts)
 
 
 def require_level(who: str, level: Any) -> None:
@@ -309,9 +355,20 @@ class Feature:
         Scales of the amounts in the data: median absolute deviation, standard deviation, greatest less least amount.
     dtype, categories
         The column's dtype in the frame, as text or as the pandas object, and all categories of a category column.
+    missing
+        Whether the cell may be missing. True: a missing cell may stay, at no cost, or be filled in; ``"stays"``: it
+        stays; ``"may_vanish"``: a cell that has a value may also go missing. Otherwise a value never goes.
+    fill
+        What filling in moves, times the weight (the greater of two), at scale 1 and wherever it lands: a missing cell
+        or a code that becomes an amount, an amount that goes. Infinite: such a cell stays.
     codes
-        Values of the column that are no amounts but stand for something else, such as -9 for "not known": numbers
-        beyond the bounds, or some of the levels. Nobody becomes one; who stands on one stays there.
+        Values of the column that are no amounts but stand for something else, such as -9 for "not known": numbers of a
+        column with a step, or some of the levels; a list, or a mapping to what each means. A cell on a code may stay
+        or become an amount, as if it were filled in; an amount becomes a code only with ``codes_in_reach``.
+    codes_in_reach
+        Whether an amount may become a code.
+    code_labels
+        What each code means, in the order of ``codes``; empty where that is not said.
     decimals
         Decimal places of the data of a continuous column, with which answers are written where that does; None where
         they have none that anybody chose.
@@ -352,7 +409,11 @@ class Feature:
     range: float | None = field(default=None, kw_only=True)
     dtype: str | None = field(default=None, kw_only=True)
     categories: tuple[Level, ...] | None = field(default=None, kw_only=True)
+    missing: Missing = field(default=False, kw_only=True)
+    fill: float = field(default=1.0, kw_only=True)
     codes: tuple[Level, ...] = field(default=(), kw_only=True)
+    codes_in_reach: bool = field(default=False, kw_only=True)
+    code_labels: tuple[str, ...] = field(default=(), kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
     lower_inferred: bool = field(default=False, kw_only=True)
     upper_inferred: bool = field(default=False, kw_only=True)
@@ -400,11 +461,22 @@ class Feature:
 
     def is_code(self, coordinate: float) -> bool:
         """Whether a coordinate is that of a code."""
-        if not self.codes:
+        if not self.codes or coordinate == MISSING:
             return False
         if self.is_finite:
             return self.levels[int(coordinate)] in self.codes
         return coordinate in self.codes
+
+    def is_label(self, coordinate: float) -> bool:
+        """Whether a coordinate is no amount: that of a missing cell, or of a code."""
+        return coordinate == MISSING or self.is_code(coordinate)
+
+    def are_labels(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which coordinates (n,) are no amounts: those of missing cells and of codes."""
+        is_missing = np.asarray(coordinates == MISSING)
+        if not self.codes:
+            return is_missing
+        return np.asarray(is_missing | self.are_codes(coordinates))
 
     def are_codes(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which coordinates (n,) are those of codes."""
@@ -479,6 +551,8 @@ class Feature:
         InvalidValueError
             Missing, infinite, not whole in an integer column, an unseen level, or beyond what the dtype holds.
         """
+        if self.missing is not False and is_gap(value):
+            return MISSING
         if self.is_finite:
             return float(self.rank(value))
         kind = type(value)
@@ -530,6 +604,8 @@ class Feature:
         if not is_number(coordinate):
             raise InvalidTypeError(self.who, "a number as coordinate", f"it is {coordinate!r}", "Correct it.")
         number = float(coordinate)
+        if number == MISSING and self.missing is not False:
+            return math.nan
         if self.kind == "continuous":
             if not math.isfinite(number):
                 raise InvalidValueError(self.who, "a finite coordinate", f"it is {number}", "Correct it.")
@@ -546,6 +622,9 @@ class Feature:
 
     def take(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
         """Give raw values in the column's own dtype, one per coordinate (which ``FeatureSpace.frame`` has checked)."""
+        is_missing = coordinates == MISSING
+        if is_missing.any():
+            return self._take_with_gaps(coordinates, is_missing)
         if self.kind == "continuous":
             return coordinates
         if self.is_finite:
@@ -554,6 +633,24 @@ class Feature:
         if isinstance(self.pandas_dtype, np.dtype) and self.pandas_dtype.kind != "O":
             return whole.astype(self.pandas_dtype)
         return array_of(whole.tolist(), self.pandas_dtype)
+
+    def _take_with_gaps(
+        self, coordinates: np.ndarray[Any, np.dtype[np.float64]], is_missing: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Any:
+        """Give the raw values where some are missing, as the dtype writes that."""
+        if self.kind == "continuous":
+            return np.where(is_missing, np.nan, coordinates)
+        known = self.take(np.where(is_missing, self._any_coordinate(), coordinates))
+        if isinstance(known, np.ndarray):
+            known[is_missing] = np.nan
+            return known
+        values = pd.Series(known)
+        values[is_missing] = None
+        return values.array
+
+    def _any_coordinate(self) -> float:
+        """Return a coordinate that a cell can have."""
+        return 0.0
 
     def _number(self, value: Any) -> float:
         if isinstance(value, np.floating):
@@ -568,8 +665,18 @@ class Feature:
         )
 
     def _refuse_missing(self, value: Any) -> None:
-        if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
-            raise InvalidValueError(self.who, "a value", f"its value is missing ({value})", "Fill it in first.")
+        if is_gap(value):
+            raise InvalidValueError(
+                self.who,
+                "a value",
+                f"its value is missing ({value})",
+                f"Fill it in first, or say that it may be missing: space.update({self.name!r}, missing=True).",
+            )
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a raw value says that the cell is missing: None, NaN, NA or NaT."""
+    return value is None or bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 # ==== One column described anew: the rules of ``FeatureSpace.update`` =================================================
@@ -779,7 +886,15 @@ FORMAT = "ceopt feature space"
 VERSION = 1
 _WHO = "FeatureSpace.from_json"
 #: Fields that files of earlier releases lack.
-_LATER = {"step_inferred": False, "codes": (), "decimals": None}
+_LATER = {
+    "step_inferred": False,
+    "missing": False,
+    "fill": 1.0,
+    "codes": (),
+    "codes_in_reach": False,
+    "code_labels": (),
+    "decimals": None,
+}
 _FIELDS = tuple(field.name for field in fields(Feature) if field.init)
 
 
@@ -862,13 +977,13 @@ def _feature(place: int, entry: Any) -> Feature:
     for key in ("dtype", "guess"):
         if not isinstance(values[key], str) and not (key == "dtype" and values[key] is None):
             raise InvalidValueError(_WHO, f"text as {key!r} in {where}", f"it is {values[key]!r}", "Correct it.")
-    for key, infinite in (("lower", -math.inf), ("upper", math.inf)):
+    for key, infinite in (("lower", -math.inf), ("upper", math.inf), ("fill", math.inf)):
         values[key] = infinite if values[key] is None else values[key]
-    for key in ("levels", "categories", "codes", "weight"):
+    for key in ("levels", "categories", "codes", "code_labels", "weight"):
         value = values[key]
         if isinstance(value, list | tuple):
             values[key] = tuple(value)
-        elif key in {"levels", "codes"} or (key == "categories" and value is not None):
+        elif key in {"levels", "codes", "code_labels"} or (key == "categories" and value is not None):
             raise InvalidValueError(_WHO, f"a list as {key!r} in {where}", f"it is {value!r}", "Correct it.")
     try:
         return Feature(values.pop("name"), **values)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS, STEP_ROUNDINGS
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError
@@ -105,10 +106,17 @@ def _means(decimal: Any, number: Any) -> Any:
 @final
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The numbers ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``.
+    """The amounts ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``, and labels.
 
     Where anchor and step are decimal numbers, so is every member: 0.1 + 2 * 0.1 is 0.3. The two sides of a split are at
-    least ``gap`` apart.
+    least ``gap`` apart. Amounts are what is compared, snapped and narrowed; of labels the model alone says what they are.
+
+    Parameters
+    ----------
+    holes
+        Codes between the bounds, which are no amounts; on the grid of the step, ascending.
+    labels
+        What the column may be beside its amounts: coordinates of codes and of the missing cell.
     """
 
     lower: float
@@ -116,11 +124,13 @@ class Interval:
     step: float | None = None
     anchor: float = 0.0
     gap: float = 0.0
+    holes: tuple[float, ...] = ()
+    labels: tuple[float, ...] = ()
 
     @property
     def is_point(self) -> bool:
         """Whether one value is left."""
-        return self.lower == self.upper
+        return self.lower == self.upper and not self.labels
 
     @property
     def only(self) -> float:
@@ -134,7 +144,11 @@ class Interval:
         return decimal_grid(self.anchor, self.step)
 
     def holds(self, value: float) -> bool:
-        """Whether a value is a member."""
+        """Whether a value is an amount or a label in reach."""
+        return value in self.labels or self.has(value)
+
+    def has(self, value: float) -> bool:
+        """Whether a value is an amount in reach."""
         return self.lower <= value <= self.upper and (self.step is None or self.floor(value) == value)
 
     def floor(self, value: float) -> float:
@@ -144,6 +158,8 @@ class Interval:
             grid = self.grid
             count = round((value - self.anchor) / self.step)
             if grid.at(count) > value:
+                count -= 1
+            while grid.at(count) in self.holes:
                 count -= 1
             value = grid.at(count)
         return value if value >= self.lower else -math.inf
@@ -155,6 +171,8 @@ class Interval:
             grid = self.grid
             count = round((value - self.anchor) / self.step)
             if grid.at(count) < value:
+                count += 1
+            while grid.at(count) in self.holes:
                 count += 1
             value = grid.at(count)
         return value if value <= self.upper else math.inf
@@ -181,9 +199,13 @@ class Interval:
             grid = self.grid
             below = np.rint((lasts - self.anchor) / self.step)
             below -= grid.many(below) > lasts
+            for _ in self.holes:
+                below -= np.isin(grid.many(below), self.holes)
             lasts = np.where(np.isfinite(lasts), grid.many(below), lasts)
             above = np.rint((firsts - self.anchor) / self.step)
             above += grid.many(above) < firsts
+            for _ in self.holes:
+                above += np.isin(grid.many(above), self.holes)
             firsts = np.where(np.isfinite(firsts), grid.many(above), firsts)
         return np.where(lasts >= self.lower, lasts, -np.inf), np.where(firsts <= self.upper, firsts, np.inf)
 
@@ -196,7 +218,7 @@ class Interval:
         return self.floor(value), self.ceil(math.nextafter(value, math.inf))
 
     def clip(self, value: float) -> float:
-        """Return a nearest member; the interval must not be empty."""
+        """Return a nearest amount; there must be one."""
         if value <= self.lower:
             return self.lower
         if value >= self.upper:
@@ -208,7 +230,7 @@ class Interval:
 
     def member(self, value: float) -> float | None:
         """Return the member that a value means: itself, or on a grid the one a rounding away; else None."""
-        if self.holds(value):
+        if self.has(value):
             return value
         if self.step is None:
             return None
@@ -233,23 +255,32 @@ class Interval:
 @final
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The ranks (positions among the column's levels, ascending) that may be reached."""
+    """The ranks (positions among the column's levels, ascending) that may be reached, and the missing cell.
+
+    ``labels`` holds the coordinate of the missing cell where that may be reached; codes are levels with a rank.
+    """
 
     ranks: tuple[int, ...]
+    labels: tuple[float, ...] = ()
 
     @property
     def is_point(self) -> bool:
-        """Whether one level is left."""
-        return len(self.ranks) == 1
+        """Whether one value is left."""
+        return len(self.ranks) + len(self.labels) == 1
 
     @property
     def only(self) -> float:
-        """The rank of the one level that is left."""
-        return float(self.ranks[0])
+        """The coordinate of the one value that is left."""
+        return float((*self.ranks, *self.labels)[0])
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All coordinates that may be reached: the ranks, and that of the missing cell."""
+        return (*map(float, self.ranks), *self.labels)
 
     def holds(self, value: float) -> bool:
-        """Whether a rank may be reached."""
-        return value in self.ranks
+        """Whether a coordinate may be reached."""
+        return value in self.ranks or value in self.labels
 
 
 Reach = Mapping[str, Interval | Levels]
@@ -261,32 +292,62 @@ def reach_of(space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, Int
 
 
 def _reach(feature: Feature, x0: float) -> Interval | Levels:
+    stays = not feature.mutable
+    if x0 == MISSING:
+        stays = stays or feature.missing == "stays"
+    if feature.is_label(x0):
+        stays = stays or math.isinf(feature.fill)
     if feature.is_finite:
-        home = int(x0)
-        ranks: tuple[int, ...] = tuple(range(len(feature.levels)))
-        if not feature.mutable or feature.is_code(home):
-            return Levels((home,))
-        if feature.codes:
-            ranks = tuple(rank for rank in ranks if not feature.is_code(rank))
+        return _levels(feature, x0, stays=stays)
+    return _numbers(feature, x0, stays=stays)
+
+
+def _levels(feature: Feature, x0: float, *, stays: bool) -> Levels:
+    if stays:
+        return Levels((), (MISSING,)) if x0 == MISSING else Levels((int(x0),))
+    ranks = tuple(range(len(feature.levels)))
+    if feature.codes and not feature.codes_in_reach:
+        ranks = tuple(rank for rank in ranks if rank == x0 or not feature.is_code(rank))
+    labels: tuple[float, ...] = ()
+    if x0 == MISSING or _may_vanish(feature):
+        labels = (MISSING,)
+    if not feature.is_label(x0):
         if feature.direction == "increasing":
-            ranks = tuple(rank for rank in ranks if rank >= home)
+            ranks = tuple(rank for rank in ranks if rank >= x0 or feature.is_code(rank))
         elif feature.direction == "decreasing":
-            ranks = tuple(rank for rank in ranks if rank <= home)
-        return Levels(ranks)
-    lower, upper = feature.lower, feature.upper
-    if feature.is_code(x0):
-        lower = upper = x0
-    if feature.lower_inferred:
-        lower = min(lower, x0)
-    if feature.upper_inferred:
-        upper = max(upper, x0)
-    if not feature.mutable or feature.direction == "increasing":
-        lower = x0
-    if not feature.mutable or feature.direction == "decreasing":
-        upper = x0
-    if not math.isfinite(x0):
+            ranks = tuple(rank for rank in ranks if rank <= x0 or feature.is_code(rank))
+    return Levels(ranks, labels)
+
+
+def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
+    if stays:
+        return Interval(x0, x0, anchor=x0)
+    lower, upper, anchor = feature.lower, feature.upper, x0
+    labels = set(feature.codes) if feature.codes_in_reach else set()
+    if _may_vanish(feature):
+        labels.add(MISSING)
+    if feature.is_label(x0):  # no amount from which direction, limits or steps count
+        labels.add(x0)
+        anchor = lower if math.isfinite(lower) else 0.0
+    else:
+        if feature.lower_inferred:
+            lower = min(lower, x0)
+        if feature.upper_inferred:
+            upper = max(upper, x0)
+        if feature.direction == "increasing":
+            lower = x0
+        if feature.direction == "decreasing":
+            upper = x0
+    others = tuple(sorted(labels))
+    if not math.isfinite(anchor):
         return Interval(lower, upper)
-    return Interval(lower, upper, feature.spacing, x0).narrowed(lower, upper)
+    plain = Interval(lower, upper, feature.spacing, anchor)
+    holes = tuple(sorted(code for code in map(float, feature.codes) if plain.has(code)))
+    return replace(plain, holes=holes, labels=others).narrowed(lower, upper)
+
+
+def _may_vanish(feature: Feature) -> bool:
+    return feature.missing == "may_vanish" and math.isfinite(feature.fill)
 
 
 def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
@@ -294,14 +355,20 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
     report: dict[str, str] = {}
     for feature in space:
         part = reach[feature.name]
-        if isinstance(part, Levels):
-            if part.is_point:
-                report[feature.name] = f"fixed at {feature.levels[part.ranks[0]]!r}"
-            elif len(part.ranks) < len(feature.levels):
-                lost = [repr(level) for rank, level in enumerate(feature.levels) if not part.holds(rank)]
+        if part.is_point:
+            report[feature.name] = _fixed(feature, part.only)
+        elif isinstance(part, Levels):
+            lost = [repr(level) for rank, level in enumerate(feature.levels) if not part.holds(rank)]
+            if lost:
                 report[feature.name] = f"cannot become {', '.join(lost)}"
-        elif part.is_point:
-            report[feature.name] = f"fixed at {digits(part.lower)}"
         elif part.lower > feature.lower or part.upper < feature.upper:
             report[feature.name] = f"stays within {digits(part.lower)} and {digits(part.upper)}"
     return report
+
+
+def _fixed(feature: Feature, only: float) -> str:
+    if only == MISSING:
+        return "stays missing"
+    if feature.is_finite:
+        return f"fixed at {feature.levels[int(only)]!r}"
+    return f"fixed at {digits(only)}"
