@@ -18,6 +18,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import AbstractCharge, AbstractCoordinate, Category, Free, Numeric, Ranked
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Reach, reach_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Held, Manifest, describe
@@ -38,6 +39,8 @@ _DOMAINS: Final = {
     "moved": pyo.Binary,
     "direction": pyo.Binary,
     "surely": pyo.Binary,
+    "missing": pyo.Binary,
+    "code": pyo.Binary,
 }
 
 
@@ -97,6 +100,28 @@ def _is_level(block: AbstractColumns, key: tuple[str, Any]) -> Any:
     return coordinate.indicator(ranks).expression()
 
 
+def _names_with_gaps(block: AbstractColumns) -> list[str]:
+    return [feature.name for feature in block.space if feature.missing is not False]
+
+
+def _is_missing(block: AbstractColumns, name: str) -> Any:
+    return block.coordinate(name).label_form(MISSING).expression()
+
+
+def _names_with_codes(block: AbstractColumns) -> list[tuple[str, Any]]:
+    return [(feature.name, code) for feature in block.space for code in feature.codes]
+
+
+def _is_code(block: AbstractColumns, key: tuple[str, Any]) -> Any:
+    if key not in _names_with_codes(block):
+        raise InvalidValueError(
+            "is_code", "a column and one of its codes", f"the index is {key!r}", "Write is_code[name, code]."
+        )
+    name, code = key
+    coordinate = block.coordinate(name)
+    return coordinate.label_form(coordinate.feature.to_coordinate(code)).expression()
+
+
 class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     """The columns of one row as coordinates, which create variables when a formulation asks for them.
 
@@ -112,6 +137,10 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
+    is_missing
+        ``is_missing[name]``, 1 iff the cell of a column that may be missing is so.
+    is_code
+        ``is_code[name, code]``, 1 iff the column holds the code, and no amount.
     surcharges
         Penalty expressions of rules (such as a penalised :class:`Hull`), to be added to the objective.
     """
@@ -124,6 +153,8 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.surcharges: list[Any] = []
         self.raw = Lookup(self, _names_with_raw, _raw)
         self.is_level = Lookup(self, _names_with_levels, _is_level)
+        self.is_missing = Lookup(self, _names_with_gaps, _is_missing)
+        self.is_code = Lookup(self, _names_with_codes, _is_code)
         #: Columns with requests that their rows do not reflect yet.
         self._unwritten: dict[str, AbstractCoordinate] = {}
         self._is_collecting = False

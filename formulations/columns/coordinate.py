@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
-from ceopt.solvers.errors import InvalidTypeError
+from ceopt.formulations.space.feature import MISSING
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -34,11 +36,14 @@ class Price:
     square    the square of ``linear``
     fixed     ``up`` where :math:`\delta > 0`, ``down`` where :math:`\delta < 0`, else 0
     ========= ==================================================================
+
+    Between an amount and what is none, a missing cell or a code, the move is ``fill`` wherever it lands.
     """
 
     kind: Literal["linear", "length", "square", "fixed"]
     down: float
     up: float
+    fill: float = 0.0
 
     def of(self, move: float) -> float:
         """Return the cost of ``move``, in the column's coordinate."""
@@ -58,17 +63,22 @@ class Price:
         linear: NDArray[np.float64] = slopes * np.abs(moves)
         return linear * linear if self.kind == "square" else linear
 
+    @property
+    def of_fill(self) -> float:
+        """The cost of filling in a missing cell or a code, and of an amount that goes."""
+        return self.fill * self.fill if self.kind == "square" else self.fill
+
     def scaled(self, factor: float) -> Price:
         """Return the price times a factor."""
         if self.kind == "square":
             factor = math.sqrt(factor)
-        return Price(self.kind, self.down * factor, self.up * factor)
+        return Price(self.kind, self.down * factor, self.up * factor, self.fill * factor)
 
     def rooted(self) -> Price:
         """Return the price that is the root of this one, a square or a fixed price."""
         if self.kind == "fixed":
-            return Price("fixed", math.sqrt(self.down), math.sqrt(self.up))
-        return Price("linear", self.down, self.up)
+            return Price("fixed", math.sqrt(self.down), math.sqrt(self.up), math.sqrt(self.fill))
+        return Price("linear", self.down, self.up, self.fill)
 
     def farthest(self, budget: float) -> tuple[float, float]:
         """Return how far (down, up) a move may go that costs at most ``budget``."""
@@ -181,9 +191,32 @@ class AbstractCoordinate(AbstractCharge):
         """Raw units in one unit of the variables; 1 of ranks."""
         return 1.0
 
-    # ---- comparisons: 1 where they hold, else 0 ----------------------------------------------------------------------
+    # ---- labels: codes and the missing cell, which are no amounts ----------------------------------------------------
+    @property
+    def labels(self) -> tuple[float, ...]:
+        """Coordinates of codes and of the missing cell that the column may take beside its amounts."""
+        return self.block.reach[self.name].labels
+
     @abstractmethod
-    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
+    def label_form(self, value: float) -> LinearForm:
+        """Return 1 where the column takes a label, the coordinate of a code or of the missing cell, else 0."""
+
+    def require_amount(self, who: str) -> None:
+        """Refuse, in the name of ``who``, a column that may hold no amount, naming it."""
+        labels = [self.x0, self.block.reach[self.name].only] if self.is_point else [self.x0, *self.labels]
+        for label in labels:
+            if self.feature.is_label(label):
+                what = "be missing" if label == MISSING else f"hold the code {digits(label)}"
+                raise InvalidValueError(
+                    who,
+                    "columns that hold amounts",
+                    f"column {self.name!r} may {what}",
+                    "Fill it in for such people, or leave the column out.",
+                )
+
+    # ---- comparisons: 1 where they hold, else 0; they do not hold for labels -----------------------------------------
+    @abstractmethod
+    def indicator(self, ranks: AbstractSet[float]) -> LinearForm:
         """Return 1 where the column takes one of the levels ``ranks``, else 0."""
 
     @abstractmethod
@@ -277,42 +310,53 @@ class AbstractLevels(AbstractCoordinate):
     ----------
     ranks
         Positions among the column's levels that are in reach, ascending.
+    values
+        The coordinates in reach: the ranks, and that of the missing cell.
     """
 
-    __slots__ = ("ranks",)
+    __slots__ = ("ranks", "values")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
         self.ranks: tuple[int, ...] = block.reach[feature.name].ranks
+        self.values: tuple[float, ...] = block.reach[feature.name].values
 
     @abstractmethod
-    def tabulate(self, values: dict[int, float]) -> LinearForm:
-        """Return ``values[rank]`` of the level taken."""
+    def tabulate(self, values: dict[float, float]) -> LinearForm:
+        """Return ``values[coordinate]`` of what is taken, of an entry for each value in reach."""
 
     @abstractmethod
     def move_to(self, rank: int) -> float:
         """Return how far a level is from the factual."""
 
+    def label_form(self, value: float) -> LinearForm:
+        """Return 1 where the column takes a label, else 0."""
+        return self.indicator({value})
+
+    def _amounts(self) -> list[int]:
+        """Return the ranks that are no codes."""
+        return [rank for rank in self.ranks if not self.feature.is_code(rank)]
+
     # ---- comparisons -------------------------------------------------------------------------------------------------
     def at_most(self, value: float) -> LinearForm:
         """Return 1 where the rank is at most ``value``, else 0."""
-        return self.indicator({rank for rank in self.ranks if rank <= value})
+        return self.indicator({rank for rank in self._amounts() if rank <= value})
 
     def at_least(self, value: float) -> LinearForm:
         """Return 1 where the rank is at least ``value``, else 0."""
-        return self.indicator({rank for rank in self.ranks if rank >= value})
+        return self.indicator({rank for rank in self._amounts() if rank >= value})
 
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the rank is ``value``, else 0."""
-        return self.indicator({int(value)})
+        return self.indicator({value})
 
     def one_of(self, values: Iterable[float]) -> LinearForm:
         """Return 1 where the rank is one of ``values``, else 0."""
-        return self.indicator(set(map(int, values)))
+        return self.indicator(set(values))
 
     def differs(self, value: float) -> LinearForm:
         """Return 1 where another level is taken."""
-        return self.indicator({int(value)}).complement()
+        return self.indicator({value}).complement()
 
     # ---- changes and costs -------------------------------------------------------------------------------------------
     def changed_form(self) -> LinearForm:
@@ -322,10 +366,17 @@ class AbstractLevels(AbstractCoordinate):
     def cost_form(self, price: Price | Steps) -> Any:
         """Return the cost of the level taken."""
         if isinstance(price, Steps):
-            costs = dict(zip(self.ranks, price.of(self.ranks), strict=True))
+            costs: dict[float, float] = dict(zip(self.ranks, price.of(self.ranks), strict=True))
         else:
-            costs = {rank: price.of(self.move_to(rank)) for rank in self.ranks}
+            costs = {value: self._cost_of(price, value) for value in self.values}
         return self.tabulate(costs).expression()
+
+    def _cost_of(self, price: Price, value: float) -> float:
+        if value == self.x0:
+            return 0.0
+        if self.feature.is_label(value) or self.feature.is_label(self.x0):
+            return price.of_fill
+        return price.of(self.move_to(int(value)))
 
 
 def count_on(binaries: Iterable[Any]) -> int:
@@ -346,12 +397,13 @@ class Ranked(AbstractLevels):
     r      ranks in reach, ascending, ``r_0, ..., r_m``
     y_k    ``at_least[name, level]``: 1 iff the level is r_k or higher;
            for a binary column ``level[name, second level]``
+    m      ``missing[name]``: 1 iff the cell is missing, where it may be; :math:`y_1 \le 1 - m` (``missing_first``)
     ====== ================================================================
 
     Adds m binaries and m - 1 rows, ``ordered``; nothing where one level is left. Exact.
     """
 
-    __slots__ = ("variables",)
+    __slots__ = ("missing", "variables")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
@@ -361,10 +413,20 @@ class Ranked(AbstractLevels):
         for (low, high), word in zip(pairwise(self.variables), words[1:], strict=True):
             form = LinearForm(0.0, ((1.0, low), (-1.0, high)))
             Rows(block, "ordered").add((feature.name, word), form, lower=0.0)
+        self.missing: Any = None
+        if self.labels and self.ranks:
+            self.missing = block.missing[feature.name]
+            if self.variables:
+                form = LinearForm(0.0, ((1.0, self.variables[0]), (1.0, self.missing)))
+                Rows(block, "missing_first").add(feature.name, form, upper=1.0)
 
-    def tabulate(self, values: dict[int, float]) -> LinearForm:
-        """Return ``values[rank]`` of the level taken: a telescoping sum over the ordered binaries."""
+    def tabulate(self, values: dict[float, float]) -> LinearForm:
+        """Return ``values[coordinate]`` of what is taken: a telescoping sum over the ordered binaries."""
+        if not self.ranks:
+            return LinearForm(values[MISSING])
         terms: list[tuple[float, Any]] = []
+        if self.missing is not None and values[MISSING] != values[self.ranks[0]]:
+            terms.append((values[MISSING] - values[self.ranks[0]], self.missing))
         for (low, high), variable in zip(pairwise(self.ranks), self.variables, strict=True):
             step = values[high] - values[low]
             if step != 0.0:
@@ -373,24 +435,29 @@ class Ranked(AbstractLevels):
 
     def raw(self) -> LinearForm:
         """Return the rank (0 or 1 of a binary column)."""
+        self.require_amount("raw")
         return self.tabulate({rank: float(rank) for rank in self.ranks})
 
-    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
-        """Return 1 where the rank is one of ``ranks``, else 0."""
-        return self.tabulate({rank: float(rank in ranks) for rank in self.ranks})
+    def indicator(self, ranks: AbstractSet[float]) -> LinearForm:
+        """Return 1 where the coordinate is one of ``ranks``, else 0."""
+        return self.tabulate({value: float(value in ranks) for value in self.values})
 
     def move_to(self, rank: int) -> float:
         """Return the number of levels between a rank and the factual."""
         return rank - self.x0
 
     def decode(self) -> float:
-        """Return the rank: as many steps up as ordered binaries are on."""
+        """Return the rank, as many steps up as ordered binaries are on, or that the cell is missing."""
+        if not self.ranks or (self.missing is not None and count_on([self.missing])):
+            return MISSING
         return float(self.ranks[count_on(self.variables)])
 
     def place(self, value: float) -> None:
-        """Set the ordered binaries to those of rank ``value``."""
+        """Set the binaries to those of the coordinate ``value``."""
         for rank, variable in zip(self.ranks[1:], self.variables, strict=True):
-            variable.set_value(int(rank <= int(value)), skip_validation=True)
+            variable.set_value(int(rank <= value < MISSING), skip_validation=True)
+        if self.missing is not None:
+            self.missing.set_value(int(value == MISSING), skip_validation=True)
 
 
 @final
@@ -403,7 +470,8 @@ class Category(AbstractLevels):
     symbol meaning
     ====== ================================================================
     R      levels in reach; a level outside it has no variable
-    u_c    ``level[name, c]``: 1 iff the column takes level c
+    u_c    ``level[name, c]``: 1 iff the column takes level c; ``missing[name]``
+           iff the cell is missing, where it may be
     ====== ================================================================
 
     Adds ``|R|`` binaries and one row, ``one_level``; nothing where one level is left. Exact.
@@ -413,9 +481,11 @@ class Category(AbstractLevels):
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
-        self.variables: dict[int, Any] = {}
+        self.variables: dict[float, Any] = {}
         if not self.is_point:
             self.variables = {rank: block.level[feature.name, feature.levels[rank]] for rank in self.ranks}
+            if self.labels:
+                self.variables[MISSING] = block.missing[feature.name]
             Rows(block, "one_level").add(feature.name, sum_form(self.variables.values()), lower=1.0, upper=1.0)
 
     def raw(self) -> LinearForm:
@@ -427,16 +497,16 @@ class Category(AbstractLevels):
             f"Use is_level[{self.name!r}, level] instead.",
         )
 
-    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
+    def indicator(self, ranks: AbstractSet[float]) -> LinearForm:
         """Return the sum of the binaries of ``ranks``."""
         if self.is_point:
-            return LinearForm(float(self.ranks[0] in ranks))
+            return LinearForm(float(self.values[0] in ranks))
         return sum_form(self.variables[rank] for rank in sorted(self.variables.keys() & ranks))
 
-    def tabulate(self, values: dict[int, float]) -> LinearForm:
-        """Return ``values[rank]`` of the level taken."""
+    def tabulate(self, values: dict[float, float]) -> LinearForm:
+        """Return ``values[coordinate]`` of what is taken."""
         if self.is_point:
-            return LinearForm(values[self.ranks[0]])
+            return LinearForm(values[self.values[0]])
         terms: list[tuple[float, Any]] = []
         for rank, variable in self.variables.items():
             if values[rank] != 0.0:
@@ -445,15 +515,15 @@ class Category(AbstractLevels):
 
     def move_to(self, rank: int) -> float:
         """Return 1 of any level but the factual one: a changed category moves 1, up."""
-        return float(rank != int(self.x0))
+        return float(rank != self.x0)
 
     def decode(self) -> float:
         """Return the rank of the level whose binary is greatest."""
         if self.is_point:
-            return float(self.ranks[0])
+            return self.values[0]
         return float(max(self.variables, key=lambda rank: self.variables[rank].value or 0.0))
 
     def place(self, value: float) -> None:
         """Switch the level of rank ``value`` on."""
         for rank, variable in self.variables.items():
-            variable.set_value(int(rank == int(value)), skip_validation=True)
+            variable.set_value(int(rank == value), skip_validation=True)

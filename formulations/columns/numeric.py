@@ -19,6 +19,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps, count_on
 from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, sum_form, total
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
@@ -54,6 +55,7 @@ def write_rows(state: NumericState) -> None:
     e                      signed length of the move in a cost with the slopes :math:`a^+` up and :math:`a^-` down
     z, z^+, z^-            binaries: a move, a move up, a move down is permitted
     f^+, f^-               binaries: a move up, a move down is forced
+    b_v, b                 binaries: the column takes the label v, a code or the missing cell; their sum
     epsilon, o             the least move that counts inside the home cell; o is 1 outside of it, or where a
                            claim binds that x^0 does not meet
     ====================== ============================================================================================
@@ -67,6 +69,12 @@ def write_rows(state: NumericState) -> None:
 
     .. math:: x = x^0 + \sigma i, \qquad
               r_0 + \sum_k (r_k - r_{k-1})\, y_k \le x \le l_1 + \sum_k (l_{k+1} - l_k)\, y_k
+
+    A column that takes a label rests with its amount at home: x^0, or where x^0 is a label some amount in reach
+    (``one_label``, ``rest_above``, ``rest_below``, ``rest_up``, ``rest_down``):
+
+    .. math:: b \le 1, \qquad y_k \le 1 - b \text{ right of home}, \quad y_k \ge b \text{ left of home}, \qquad
+              x - x^0 \le (\overline{x} - x^0)(1 - b), \quad x^0 - x \le (x^0 - \underline{x})(1 - b)
 
     Its moves, and how long they are at least in the cell k that the cuts select (``move``, ``up_floor``,
     ``down_floor``):
@@ -103,6 +111,8 @@ def write_rows(state: NumericState) -> None:
     if state.cells.keys:
         _write_order(state)
         _write_claims(state)
+    if state.labels:
+        _write_labels(state)
     if state.x is None:
         return
     _write_grid(state)
@@ -149,6 +159,24 @@ def _write_claims(state: NumericState) -> None:
         for key in state.cells.first_right_of(claim.upper):
             form = claim.form + state.cells.right_of(key)
             state.add("claimed", (state.name, position, 0), form, upper=1.0)
+
+
+def _write_labels(state: NumericState) -> None:
+    """Let the amount rest at home while the column takes a label."""
+    on = state.on_label
+    if len(state.labels) > 1:
+        state.add("one_label", state.name, on, upper=1.0)
+    for key in state.cells.first_right_of(state.x0):
+        state.add("rest_above", state.name, state.cells.right_of(key) + on, upper=1.0)
+    for key in state.cells.last_left_of(state.x0):
+        state.add("rest_below", state.name, state.cells.left_of(key) + on, upper=1.0)
+    if state.x is None:
+        return
+    require_bounds(state, "an amount beside a label")
+    move = LinearForm(-state.counted(state.x0), ((1.0, state.x),))
+    for side, sign in (("up", 1.0), ("down", -1.0)):
+        room = state.rooms[side]
+        state.add(f"rest_{side}", state.name, move.scaled(sign) + on.scaled(room), upper=room)
 
 
 def _write_grid(state: NumericState) -> None:
@@ -258,8 +286,10 @@ class NumericState:
 
     Attributes
     ----------
-    block, name, x0
-        The block that holds variables and rows, the column, and its factual value in raw units.
+    block, name
+        The block that holds variables and rows, and the column.
+    x0
+        The factual value in raw units; where that is a label, the amount at which the number rests.
     unit
         Raw units in one unit of the variables.
     origin
@@ -268,6 +298,8 @@ class NumericState:
         Least move that counts as a change inside the home cell, in the variables' unit.
     cells
         The cuts of all models and rules, and the interval that they cut.
+    labels
+        Label -> binary, 1 where the column takes it, and no amount.
     claims
         What other formulations' binaries say of the number.
     x, steps
@@ -291,6 +323,7 @@ class NumericState:
     origin: float
     least_move: float
     cells: Cells
+    labels: Mapping[float, Any] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     x: Any = None
     steps: Any = None
@@ -311,6 +344,11 @@ class NumericState:
         """How far the value may move to each side, in the variables' unit."""
         down, up = self.x0 - self.interval.lower, self.interval.upper - self.x0
         return {"down": down / self.unit, "up": up / self.unit}
+
+    @property
+    def on_label(self) -> LinearForm:
+        """1 where the column takes a label, else 0."""
+        return sum_form(self.labels.values())
 
     def counted(self, value: float) -> float:
         """Return a raw value as the variable ``x`` counts it."""
@@ -556,6 +594,8 @@ class Numeric(AbstractCoordinate):
     x        ``x[name]``           the value; made when first asked for
     p, n     ``up``, ``down``      move up and down, both at least 0
     z        ``moved[name]``       binary, 0 forbids a move
+    b_v      ``missing[name]``,    binary, 1 iff the cell is missing, or holds the code v
+             ``code[name, v]``
     e        ``length[name, ...]`` the move in units of a cost; with one slope it bears its sign
     ======== ===================== ============================================================
 
@@ -571,18 +611,22 @@ class Numeric(AbstractCoordinate):
     known.
     """
 
-    __slots__ = ("gaps", "is_read", "priced", "state")
+    __slots__ = ("gaps", "home", "is_read", "priced", "state")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
         interval: Interval = block.reach[feature.name]
+        #: The amount that moves count from; where the factual is a label, the one at which the number rests.
+        self.home = x0
+        if feature.is_label(x0):
+            self.home = 0.0 if interval.is_point else interval.clip(0.0)
         unit = unit_of(interval, feature)
-        origin = origin_of(interval, feature, x0)
+        origin = origin_of(interval, feature, self.home)
         #: What is asked of the column so far, from which its rows follow.
         self.state = NumericState(
             block=block,
             name=feature.name,
-            x0=x0,
+            x0=self.home,
             unit=unit,
             origin=origin,
             least_move=_least_move(interval, feature) / unit,
@@ -594,6 +638,14 @@ class Numeric(AbstractCoordinate):
         self.priced: set[tuple[float, float]] = set()
         #: (left, right, block): while the block is active, its rows leave no value strictly between the two.
         self.gaps: list[tuple[float, float, Any]] = []
+        if interval.labels and not interval.is_point:
+            self.state.labels = {label: self._binary_of(label) for label in interval.labels}
+            block.write_soon(self)
+
+    def _binary_of(self, label: float) -> Any:
+        if label == MISSING:
+            return self.block.missing[self.name]
+        return self.block.code[self.name, self.feature.from_coordinate(label)]
 
     @property
     def interval(self) -> Interval:
@@ -624,6 +676,35 @@ class Numeric(AbstractCoordinate):
         """Refuse an infinite bound, naming the column."""
         require_bounds(self.state, who)
 
+    # ---- labels ------------------------------------------------------------------------------------------------------
+    @property
+    def is_filled_in(self) -> bool:
+        """Whether the factual is a label, so that any amount is filled in and has moved from nowhere."""
+        return self.feature.is_label(self.x0)
+
+    @property
+    def on_label(self) -> LinearForm:
+        """1 where the column takes a label, else 0."""
+        return self.state.on_label
+
+    def label_form(self, value: float) -> LinearForm:
+        """Return 1 where the column takes a label, else 0."""
+        if self.is_point:
+            return LinearForm(float(self.interval.only == value))
+        if value not in self.state.labels:
+            return LinearForm()
+        return variable_form(self.state.labels[value])
+
+    def _not_on_label(self, form: LinearForm, at_home: bool) -> LinearForm:
+        """Return a comparison of amounts that does not hold for labels, by whether it holds for home."""
+        if not at_home or not self.state.labels:
+            return form
+        return form + self.on_label.scaled(-1.0)
+
+    def _stays_on_label(self) -> LinearForm:
+        """Return 1 where a label is kept, else 0."""
+        return self.label_form(self.x0)
+
     # ---- cuts --------------------------------------------------------------------------------------------------------
     def add_cuts(self, cuts: Iterable[tuple[float, float]]) -> None:
         """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach."""
@@ -651,20 +732,20 @@ class Numeric(AbstractCoordinate):
         A column with a coordinate has its change indicator for that. Of a continuous column the values closer than the
         least move are left out: no row reads where in the cell the value lies.
         """
-        home = self.cells.cell_of(self.x0)
-        if self.is_point or self.variable is not None or home is None:
+        home = self.cells.cell_of(self.home)
+        if self.is_point or self.is_filled_in or self.variable is not None or home is None:
             return
         low, high = self.cells.bounds()[home]
         share = 0.5 if self.interval.step is not None else 1.0
         apart = share * (self.least_move() * self.unit)
         # Of a column whose range is a few floats the least move is less than one.
-        below = self.interval.floor(min(self.x0 - apart, math.nextafter(self.x0, -math.inf)))
-        above = self.interval.ceil(max(self.x0 + apart, math.nextafter(self.x0, math.inf)))
+        below = self.interval.floor(min(self.home - apart, math.nextafter(self.home, -math.inf)))
+        above = self.interval.ceil(max(self.home + apart, math.nextafter(self.home, math.inf)))
         cuts: list[tuple[float, float]] = []
-        if low <= below < self.x0:
-            cuts.append((below, self.x0))
-        if self.x0 < above <= high:
-            cuts.append((self.x0, above))
+        if low <= below < self.home:
+            cuts.append((below, self.home))
+        if self.home < above <= high:
+            cuts.append((self.home, above))
         self.add_cuts(cuts)
 
     # ---- what others say of the value --------------------------------------------------------------------------------
@@ -690,7 +771,15 @@ class Numeric(AbstractCoordinate):
 
     # ---- the coordinate ----------------------------------------------------------------------------------------------
     def raw(self) -> LinearForm:
-        """Return the value for a row that reads it: a move inside a cell of trees is then another answer."""
+        """Return the value for a row that reads it: a move inside a cell of trees is then another answer.
+
+        A column that may hold a label is refused by name.
+        """
+        self.require_amount("raw")
+        return self.amount()
+
+    def amount(self) -> LinearForm:
+        """Return the same, of a column that may hold a label: its amount then is that of home."""
         self.is_read = True
         return self.value()
 
@@ -712,8 +801,9 @@ class Numeric(AbstractCoordinate):
         variable = self.block.x[self.name]
         variable.setlb(finite_or_none(self.state.counted(interval.lower)))
         variable.setub(finite_or_none(self.state.counted(interval.upper)))
-        variable.set_value(self.state.counted(interval.clip(self.x0)), skip_validation=True)
+        variable.set_value(self.state.counted(interval.clip(self.home)), skip_validation=True)
         self.state.x = variable
+        self.cut_around(interval.holes)
         if interval.step is None:
             return
         if interval.step == unit == 1.0 and float(interval.anchor).is_integer():
@@ -728,7 +818,7 @@ class Numeric(AbstractCoordinate):
     def moves(self) -> tuple[LinearForm, LinearForm]:
         """Return the move (down, up) in the variables' unit; their variables are made when first asked for."""
         if self.is_point:
-            move = (self.interval.lower - self.x0) / self.unit
+            move = 0.0 if self.interval.lower == self.x0 else (self.interval.lower - self.x0) / self.unit
             return LinearForm(max(-move, 0.0)), LinearForm(max(move, 0.0))
         if not self.state.moves:
             self.value()
@@ -760,24 +850,31 @@ class Numeric(AbstractCoordinate):
 
     def at_most(self, value: float) -> LinearForm:
         """Return 1 where the value is at most ``value``, else 0."""
-        return self._right_of(self.interval.above(value)).complement()
+        form = self._right_of(self.interval.above(value)).complement()
+        return self._not_on_label(form, self.home <= value)
 
     def at_least(self, value: float) -> LinearForm:
         """Return 1 where the value is at least ``value``, else 0."""
-        return self._right_of(self.interval.below(value))
+        return self._not_on_label(self._right_of(self.interval.below(value)), self.home >= value)
 
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the value is the member of the reach that ``value`` means, else 0."""
+        if self.feature.is_label(value):
+            return self.label_form(value)
         member = self.interval.member(value)
         if member is None:
             return LinearForm()
-        return self.at_most(member) + self.at_least(member) + LinearForm(-1.0)
+        upto = self._right_of(self.interval.above(member)).complement()
+        form = upto + self._right_of(self.interval.below(member)) + LinearForm(-1.0)
+        return self._not_on_label(form, self.home == member)
 
     def one_of(self, values: Iterable[float]) -> LinearForm:
         """Return 1 where the value is one of the members of the reach that ``values`` mean, else 0."""
-        members = self.interval.members(values)
+        listed = list(values)
+        members = self.interval.members(value for value in listed if not self.feature.is_label(value))
         self.cut_around(members)
-        return total(map(self.equals, members))
+        kept = [label for label in dict.fromkeys(listed) if self.feature.is_label(label)]
+        return total(map(self.equals, [*members, *kept]))
 
     def _right_of(self, cut: tuple[float, float]) -> LinearForm:
         """Return 1 right of a cut between two neighbours, of which one is infinite where nothing lies on its side."""
@@ -797,31 +894,46 @@ class Numeric(AbstractCoordinate):
         """
         if self.is_point:
             return LinearForm()
+        if self.feature.is_label(value):
+            return self.label_form(value).complement()
+        if self.state.labels:
+            return self._other_amount(value) + self.on_label
+        return self._other_amount(value)
+
+    def _other_amount(self, value: float) -> LinearForm:
         if self.cells.cell_of(value) is None:
             return LinearForm(1.0)
         left = self.cells.last_left_of(value, without=self.priced)
         right = self.cells.first_right_of(value, without=self.priced)
         outside = [*map(self.cells.left_of, left), *map(self.cells.right_of, right)]
-        if not self.is_read or not self._is_home(value, left, right):
+        if not self.is_read or self.is_filled_in or not self._is_home(value, left, right):
             return total(outside)
-        if value == self.x0:
-            return total([*outside, self.surely_changed_form()])
-        return total([*outside, self.changed_form().complement()])
+        if value == self.home:
+            return total([*outside, self._surely_moved()])
+        return total([*outside, self._moved().complement()])
 
     def _is_home(self, value: float, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> bool:
         """Tell whether no cut beside a value, nor the end of a claim, lies between it and the factual."""
-        if self.cells.cell_of(self.x0) is None:
+        if self.cells.cell_of(self.home) is None:
             return False
-        if any(key[1] > self.x0 for key in left) or any(key[0] < self.x0 for key in right):
+        if any(key[1] > self.home for key in left) or any(key[0] < self.home for key in right):
             return False
-        return all(claim.holds(value) == claim.holds(self.x0) for claim in self.state.claims)
+        return all(claim.holds(value) == claim.holds(self.home) for claim in self.state.claims)
 
     # ---- changes -----------------------------------------------------------------------------------------------------
     def changed_form(self) -> LinearForm:
         """Return 1 where the value leaves the factual, else 0; of a coordinate, a binary that permits it."""
         if self.is_point:
             return LinearForm(float(self.interval.lower != self.x0))
-        home = self.cells.cell_of(self.x0)
+        if self.is_filled_in:
+            return self._stays_on_label().complement()
+        if self.state.labels:
+            return self._moved() + self.on_label
+        return self._moved()
+
+    def _moved(self) -> LinearForm:
+        """Return 1 where the amount leaves the factual one, else 0; of a coordinate, a binary that permits it."""
+        home = self.cells.cell_of(self.home)
         if home is None or self.variable is None:
             return self.cells.outside(home)
         if self.state.moved is None:
@@ -833,9 +945,11 @@ class Numeric(AbstractCoordinate):
 
     def side_form(self, side: Literal["down", "up"]) -> LinearForm:
         """Return 1 where the value leaves the factual to a side, else 0; of a coordinate, a binary that permits it."""
+        if self.is_filled_in:
+            return self.changed_form() if side == "up" else LinearForm()
         if self.state.rooms[side] <= 0.0:
             return LinearForm()
-        changed = self.changed_form()
+        changed = self._moved()
         if min(self.state.rooms.values()) <= 0.0:
             return changed
         if self.state.moved is None:
@@ -847,8 +961,8 @@ class Numeric(AbstractCoordinate):
         """Return 1 beyond the cut nearest to the factual on a side, else 0."""
         keys = self.cells.keys
         if side == "up":
-            return total(map(self.cells.right_of, [key for key in keys if key[1] > self.x0][:1]))
-        return total(map(self.cells.left_of, [key for key in keys if key[0] < self.x0][-1:]))
+            return total(map(self.cells.right_of, [key for key in keys if key[1] > self.home][:1]))
+        return total(map(self.cells.left_of, [key for key in keys if key[0] < self.home][-1:]))
 
     def _directions(self) -> tuple[LinearForm, LinearForm]:
         """Return a binary for each direction, (down, up), whose sum is the change indicator."""
@@ -860,7 +974,14 @@ class Numeric(AbstractCoordinate):
 
     def surely_changed_form(self) -> LinearForm:
         """Return a form that is at least 1 only where the value leaves its cell, or moves by the least move in it."""
-        changed = self.changed_form()
+        if self.is_point or self.is_filled_in:
+            return self.changed_form()
+        if self.state.labels:
+            return self._surely_moved() + self.on_label
+        return self._surely_moved()
+
+    def _surely_moved(self) -> LinearForm:
+        changed = self._moved()
         if self.state.moved is None:
             return changed
         if not self.state.surely:
@@ -879,9 +1000,17 @@ class Numeric(AbstractCoordinate):
         if isinstance(price, Steps):
             return self._cost_of_value(price)
         if self.is_point:
-            return price.of(self.interval.lower - self.x0)
+            return 0.0 if self.interval.lower == self.x0 else price.of(self.interval.lower - self.x0)
+        if self.is_filled_in:
+            return self._stays_on_label().complement().scaled(price.of_fill).expression()
+        cost = self._cost_of_move(price)
+        if self.state.labels:
+            cost = cost + self.on_label.scaled(price.of_fill).expression()
+        return cost
+
+    def _cost_of_move(self, price: Price) -> Any:
         if self.variable is None:
-            return self.cells.telescope([price.of(nearest - self.x0) for nearest in self._nearest()]).expression()
+            return self.cells.telescope([price.of(nearest - self.home) for nearest in self._nearest()]).expression()
         match price.kind:
             case "fixed":
                 return self._cost_of_change(price)
@@ -895,7 +1024,7 @@ class Numeric(AbstractCoordinate):
 
     def _nearest(self) -> list[float]:
         """Return the value of each cell that is nearest to the factual."""
-        return [min(max(self.x0, low), high) for low, high in self.cells.bounds()]
+        return [min(max(self.home, low), high) for low, high in self.cells.bounds()]
 
     def _cost_of_value(self, price: Steps) -> Any:
         if self.is_point:
@@ -903,9 +1032,9 @@ class Numeric(AbstractCoordinate):
         return self.cells.telescope(price.of(self._nearest())).expression()
 
     def _cost_of_change(self, price: Price) -> Any:
-        if not self.interval.lower <= self.x0 <= self.interval.upper:  # a reach without the factual: it must move
-            return price.of(self.interval.lower - self.x0)
-        changed = self.changed_form()
+        if not self.interval.lower <= self.home <= self.interval.upper:  # a reach without the factual: it must move
+            return price.of(self.interval.lower - self.home)
+        changed = self._moved()
         if price.down == price.up:
             return changed.scaled(price.up).expression()
         down, up = self._directions()
@@ -966,8 +1095,11 @@ class Numeric(AbstractCoordinate):
         """Return the value: in the cell that the integers select, at the coordinate or nearest to the factual."""
         if self.is_point:
             return self.interval.lower
+        for label, binary in self.state.labels.items():
+            if count_on([binary]):
+                return label
         low, high = self.bounds_here()
-        wanted = self.x0
+        wanted = self.home
         if self.variable is not None and self.variable.value is not None:
             wanted = self.origin + float(self.variable.value) * self.unit
         low, high = self._on_its_side(low, high)
@@ -975,31 +1107,36 @@ class Numeric(AbstractCoordinate):
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
         moved = self.state.moved
         stays = moved is not None and round(moved.value or 0.0) == 0
-        near = self.interval.step is None and abs(value - self.x0) <= self._noise()
-        if (stays or near) and low <= self.x0 <= high:
-            return self.x0
+        near = self.interval.step is None and abs(value - self.home) <= self._noise()
+        if (stays or near) and low <= self.home <= high:
+            return self.home
         return value
 
     def _on_its_side(self, low: float, high: float) -> tuple[float, float]:
         """Return the part of a range that lies on the side to which a move is permitted, if the factual is in it."""
-        if not low <= self.x0 <= high:
+        if not low <= self.home <= high:
             return low, high
         permitted = {side for side, switch in self.state.directions.items() if round(switch.value or 0.0)}
         if permitted == {"down"}:
-            high = self.x0
+            high = self.home
         elif permitted == {"up"}:
-            low = self.x0
+            low = self.home
         return low, high
 
     def _noise(self) -> float:
         """Return how far a solver's coordinate may be off, in raw units, but never a visible share of the range."""
         width = self.interval.upper - self.interval.lower
-        large = min(1e-11 * abs(self.x0 - self.origin), 1e-7 * width)
+        large = min(1e-11 * abs(self.home - self.origin), 1e-7 * width)
         return max(1e-9 * min(self.unit, 1.0), large)
 
     def place(self, value: float) -> None:
-        """Set cuts, coordinate and moves to those of ``value``."""
-        state, move = self.state, value - self.x0
+        """Set labels, cuts, coordinate and moves to those of ``value``."""
+        state = self.state
+        for label, binary in state.labels.items():
+            binary.set_value(int(label == value), skip_validation=True)
+        if self.feature.is_label(value):
+            value = self.home
+        move = value - self.home
         self.cells.place(value)
         if state.x is not None:
             state.x.set_value(state.counted(value), skip_validation=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.columns import AbstractCharge, Price
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
@@ -58,7 +59,9 @@ COUNT = Choice(("features", "columns"))
 
 
 def move_of(feature: Feature, x0: float, x: float) -> float:
-    """Return the move between two coordinates: their difference, or 1 where a category changed."""
+    """Return the move between two coordinates: their difference, or 1 where a category changed; 0 at a label."""
+    if x == x0 or feature.is_label(x0) or feature.is_label(x):
+        return 0.0
     if feature.kind == "categorical":
         return float(x != x0)
     return x - x0
@@ -142,8 +145,7 @@ class AbstractCost(ABC):
         """Return the cost of each column's move alone."""
         costs = {}
         for name, prices in self.prices(space).items():
-            move = move_of(space[name], factual[name], point[name])
-            costs[name] = sum(price.of(move) for price in prices)
+            costs[name] = cost_of_column(prices, space[name], factual[name], point[name])
         return costs
 
     def cost_of(self, column_costs: Iterable[float]) -> float:
@@ -334,13 +336,26 @@ def price_table(prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, fa
 
 def prices_of(prices: Sequence[Price], feature: Feature, x0: float, values: Floats) -> Floats:
     """Return the cost of moving one column from ``x0`` to each of ``values`` (n,)."""
-    moves = values - x0
+    is_label = feature.are_labels(values)
+    is_filled = is_label
+    if feature.is_label(x0):
+        is_filled = np.ones(len(values), dtype=bool)
+    is_filled = is_filled & (values != x0)
+    moves = np.where(is_label | is_filled, 0.0, values) - np.where(is_label | is_filled, 0.0, x0)
     if feature.kind == "categorical":
         moves = (moves != 0.0).astype(np.float64)
     total = np.zeros(len(values))
     for price in prices:
-        total += price.of_many(moves)
+        total += np.where(is_filled, price.of_fill, price.of_many(moves))
     return total
+
+
+def cost_of_column(prices: Sequence[Price], feature: Feature, x0: float, x: float) -> float:
+    """Return the cost of moving one column from ``x0`` to ``x``."""
+    if x != x0 and (feature.is_label(x0) or feature.is_label(x)):
+        return sum(price.of_fill for price in prices)
+    move = move_of(feature, x0, x)
+    return sum(price.of(move) for price in prices)
 
 
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
@@ -390,7 +405,8 @@ def slopes_of(
             factor = category_factor
         down, up = feature.weights
         divisor = scales[feature.name] / factor
-        prices[feature.name] = (Price(kind, down / divisor, up / divisor),)
+        fill = feature.price_of_fill * factor
+        prices[feature.name] = (Price(kind, down / divisor, up / divisor, fill),)
     return prices
 
 
@@ -440,17 +456,38 @@ class CostCutoff:
         narrow: dict[str, Interval | Levels] = {}
         for name in self.space.names:
             part = reach[name]
-            if isinstance(part, Levels):
-                narrow[name] = Levels(self._affordable(name, part))
-            else:
-                narrow[name] = part.narrowed(*self._ends(name))
+            narrow[name] = self._of_levels_within(name, part) if isinstance(part, Levels) else self._within(name, part)
         return narrow
+
+    def _of_levels_within(self, name: str, part: Levels) -> Levels:
+        labels = part.labels
+        if labels and self.own_prices(name, np.array(labels))[0] > self.budget:
+            labels = ()
+        return Levels(self._affordable(name, part), labels)
+
+    def _within(self, name: str, part: Interval) -> Interval:
+        """Return the affordable part of a number: its amounts by their ends, its labels by what they cost."""
+        x0 = self.factual[name]
+        fill = sum(price.of_fill for price in self._prices[name])
+        if part.labels and fill > self.budget:
+            if self.space[name].is_label(x0):
+                return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
+            part = replace(part, labels=())
+        if self.space[name].is_label(x0):
+            return part
+        return part.narrowed(*self._ends(name))
 
     def is_beyond(self, reach: Reach) -> bool:
         """Return whether some column of this reach has no affordable value, so that the whole reach is excluded."""
         for name, part in reach.items():
+            if part.holds(self.factual[name]) and self.space[name].is_label(self.factual[name]):
+                continue
             if isinstance(part, Levels):
-                if not self._affordable(name, part):
+                levels = self._of_levels_within(name, part)
+                if not levels.values:
+                    return True
+            elif self.space[name].is_label(self.factual[name]):
+                if sum(price.of_fill for price in self._prices[name]) > self.budget:
                     return True
             else:
                 lower, upper = self._ends(name)

@@ -33,7 +33,7 @@ class L0(AbstractSeparable):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return each column's weight for leaving the factual."""
-        return {feature.name: (Price("fixed", *feature.weights),) for feature in space}
+        return {feature.name: (Price("fixed", *feature.weights, max(feature.weights)),) for feature in space}
 
 
 @final
@@ -54,10 +54,10 @@ class Changes(AbstractSeparable):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
-        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, (Price("fixed", 1.0, 1.0),))
+        prices: dict[str, tuple[Price, ...]] = dict.fromkeys(space.names, (Price("fixed", 1.0, 1.0, 1.0),))
         for feature in space:
             if feature.kind == "categorical" and self.count == "columns":
-                prices[feature.name] = (Price("fixed", 2.0, 2.0),)
+                prices[feature.name] = (Price("fixed", 2.0, 2.0, 2.0),)
         return prices
 
 
@@ -221,7 +221,7 @@ class L2(AbstractNorm):
         for name, (price,) in prices.items():
             charge = x.charge(name)
             if max(price.down, price.up) > 0.0 and not charge.stays:
-                parts.append(charge.price(Price(kind, price.down / unit, price.up / unit)))
+                parts.append(charge.price(Price(kind, price.down / unit, price.up / unit, price.fill / unit)))
         return parts
 
 

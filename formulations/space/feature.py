@@ -20,8 +20,8 @@ from ceopt.formulations.space.dtypes import (
     Level,
     default_dtype,
     dtype_from_text,
-    dtype_with_gaps,
     dtype_text,
+    dtype_with_gaps,
     integer_limits,
     is_number_dtype,
     is_object_dtype,
@@ -489,6 +489,13 @@ class Feature:
             return self.weight
         return self.weight, self.weight
 
+    @property
+    def price_of_fill(self) -> float:
+        """What filling the cell in moves, at scale 1 and wherever it lands; 0 where it stays."""
+        if math.isinf(self.fill):
+            return 0.0
+        return self.fill * max(self.weights)
+
     def scale(self, kind: Scale) -> float:
         """By what a move is divided before it is charged; always positive.
 
@@ -692,6 +699,8 @@ def changed(
     for word in ("lower", "upper", "step"):
         if word in news:
             news[f"{word}_inferred"] = False
+    if "codes" in news:
+        news["code_labels"] = ()
     if levels is not None:
         levels = LEVELS.require(feature.who, "levels", levels)
         news["levels"] = tuple(map(plain, levels))

@@ -106,10 +106,10 @@ def _means(decimal: Any, number: Any) -> Any:
 @final
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The amounts ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``, and labels.
+    """The amounts ``anchor + k * step`` (all where ``step`` is None) from ``lower`` to ``upper``, and labels beside them.
 
-    Where anchor and step are decimal numbers, so is every member: 0.1 + 2 * 0.1 is 0.3. The two sides of a split are at
-    least ``gap`` apart. Amounts are what is compared, snapped and narrowed; of labels the model alone says what they are.
+    Where anchor and step are decimal numbers, so is every amount: 0.1 + 2 * 0.1 is 0.3. The two sides of a split are at
+    least ``gap`` apart. Amounts are what is compared, snapped and narrowed; of a label the model alone says what it is.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def _levels(feature: Feature, x0: float, *, stays: bool) -> Levels:
 
 def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
     if stays:
-        return Interval(x0, x0, anchor=x0)
+        return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
     lower, upper, anchor = feature.lower, feature.upper, x0
     labels = set(feature.codes) if feature.codes_in_reach else set()
     if _may_vanish(feature):

@@ -19,9 +19,11 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import (
     CODES,
+    MISSING,
     Direction,
     Feature,
     Kind,
+    Missing,
     changed,
     features_from_json,
     features_to_json,
@@ -74,7 +76,7 @@ def frame_of(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
 
 def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
     """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
-    if space.is_continuous:
+    if space.is_continuous and not (points == MISSING).any():
         return pd.DataFrame(points, columns=_columns(space.names).view())
     return _raw_frame(space, points.T, None)
 
@@ -274,10 +276,11 @@ class FeatureSpace:
     {'age': 30.0, 'owner': 1.0}
     """
 
-    __slots__ = ("_by_name", "_features", "_limits")
+    __slots__ = ("_by_name", "_features", "_gaps", "_limits")
     _features: tuple[Feature, ...]
     _by_name: dict[str, Feature]
     _limits: tuple[Any, Any, Any]
+    _gaps: np.ndarray[Any, np.dtype[np.bool_]]
 
     def __init__(self, features: Iterable[Feature]) -> None:
         features = _FEATURES.require("FeatureSpace", "it", features)
@@ -291,6 +294,8 @@ class FeatureSpace:
         limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
         low, high, whole = np.split(limits, 3, axis=1)
         object.__setattr__(self, "_limits", (low, high, whole.astype(bool)))
+        gaps = np.array([[feature.missing is not False] for feature in features])
+        object.__setattr__(self, "_gaps", gaps)
 
     @classmethod
     def infer(
@@ -377,7 +382,10 @@ class FeatureSpace:
         levels: Sequence[Any] | None = None,
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
-        codes: Sequence[Any] | None = None,
+        missing: Missing | None = None,
+        fill: float | None = None,
+        codes: Sequence[Any] | Mapping[Any, str] | None = None,
+        codes_in_reach: bool | None = None,
         data: pd.DataFrame | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
@@ -390,7 +398,7 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit, codes
+        mutable, direction, lower, upper, step, levels, weight, unit, missing, fill, codes, codes_in_reach
             As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
             one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
             a choice or new order of its levels, of one made by hand any.
@@ -432,7 +440,10 @@ class FeatureSpace:
                 levels=levels,
                 weight=weight,
                 unit=unit,
+                missing=missing,
+                fill=fill,
                 codes=codes if data is None or codes is None else (),
+                codes_in_reach=codes_in_reach,
             )
             if data is not None:
                 if one not in data.columns:
@@ -572,7 +583,7 @@ class FeatureSpace:
         coordinates = {}
         for name, feature in self._by_name.items():
             coordinate = feature.to_coordinate(values[name])
-            if feature.is_code(coordinate):
+            if feature.is_label(coordinate):
                 coordinates[name] = coordinate
                 continue
             least, greatest = feature.widest
@@ -595,7 +606,8 @@ class FeatureSpace:
     def require_moderate(self, point: Mapping[str, float]) -> None:
         """Refuse a row's numbers, and bounds, that are too large or too near for a program to calculate with."""
         for name, feature in self._by_name.items():
-            Moderate().require(feature.who, "its value", point[name])
+            if point[name] != MISSING:
+                Moderate().require(feature.who, "its value", point[name])
         self.require_moderate_bounds()
 
     def require_moderate_bounds(self) -> None:
@@ -640,6 +652,7 @@ class FeatureSpace:
         low, high, whole = self._limits
         with np.errstate(invalid="ignore"):
             good = np.isfinite(matrix) & (matrix >= low) & (matrix <= high) & (~whole | (matrix == np.floor(matrix)))
+        good |= self._gaps & (matrix == MISSING)
         for place, column in np.argwhere(~good):
             self._features[place].from_coordinate(matrix[place, column])
 
@@ -703,6 +716,12 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     InvalidTypeError, InvalidValueError
         As :meth:`Feature.to_coordinate`, for the first value at fault.
     """
+    if feature.missing is not False:
+        is_missing = column.isna().to_numpy()
+        if is_missing.any():
+            coordinates = np.full(len(column), MISSING)
+            coordinates[~is_missing] = column_coordinates(feature, column[~is_missing])
+            return coordinates
     if feature.is_finite:
         return _ranks(feature, column)
     dtype = column.dtype
@@ -740,12 +759,12 @@ def scaled_by(feature: Feature, column: pd.Series[Any]) -> Feature:
     return replace(feature, mad=spread["mad"], std=spread["std"], range=spread["range"])
 
 
-def _with_codes(feature: Feature, codes: Sequence[Any], column: pd.Series[Any]) -> Feature:
+def _with_codes(feature: Feature, codes: Sequence[Any] | Mapping[Any, str], column: pd.Series[Any]) -> Feature:
     """Return a column with codes, and with the bounds that were seen in data as those of the amounts in data."""
     if feature.is_finite:
-        return replace(feature, codes=tuple(codes))
-    codes = CODES.require(feature.who, "codes", codes)
-    amounts = _amounts(feature, column, list(filter(is_number, codes)))
+        return changed(feature, codes=codes)
+    listed = CODES.require(feature.who, "codes", list(codes) if isinstance(codes, Mapping) else codes)
+    amounts = _amounts(feature, column, list(filter(is_number, listed)))
     ends = {"lower": float(amounts.min()), "upper": float(amounts.max())}
     if feature.step is not None:
         ends |= written_ends(ends["lower"], ends["upper"], feature.decimals)
@@ -753,7 +772,7 @@ def _with_codes(feature: Feature, codes: Sequence[Any], column: pd.Series[Any]) 
         ends["lower"] = feature.lower
     if not feature.upper_inferred:
         ends["upper"] = feature.upper
-    return replace(feature, codes=tuple(codes), lower=ends["lower"], upper=ends["upper"])
+    return replace(changed(feature, codes=codes), lower=ends["lower"], upper=ends["upper"])
 
 
 def _amounts(feature: Feature, column: pd.Series[Any], codes: Sequence[Any]) -> Coordinates:
