@@ -25,7 +25,7 @@ from ceopt.formulations.predictors.ties import forest_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.encoding import Encoding
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import (
     AtLeast,
@@ -411,6 +411,10 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
 
 
 def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
+    if value == MISSING or factual == MISSING:
+        yield from _faults_of_gaps(feature, factual, value)
+        if value == MISSING:
+            return
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -420,15 +424,21 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
-    if feature.is_code(value) or (factual is not None and feature.is_code(factual)):
+    if factual is not None and value != factual and (feature.is_code(value) or feature.is_code(factual)):
         yield from _faults_of_codes(feature, factual, value)
+    if feature.is_code(value):
         return
     least, greatest = feature.widest
+    if factual is not None and feature.is_label(factual):
+        least, greatest = feature.lower, feature.upper
     if value < least:
         yield f"must be at least {digits(least)}, but is {value!r}"
     if value > greatest:
         yield f"must be at most {digits(greatest)}, but is {value!r}"
     if factual is None or value == factual:
+        return
+    if feature.is_label(factual):
+        yield from _faults_of_fills(feature, value, seen_steps=seen_steps)
         return
     before = _as_written(feature, factual)
     after = _as_written(feature, value)
@@ -450,15 +460,43 @@ def _as_written(feature: Feature, coordinate: float) -> Any:
     return coordinate
 
 
-def _faults_of_codes(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
-    """Yield faults of moves from or to a code: both are forbidden."""
-    if factual is None or value == factual:
+def _faults_of_codes(feature: Feature, factual: float, value: float) -> Iterator[str]:
+    """Yield faults of moves from a code that stays, and to a code that is out of reach."""
+    after = _shown(feature, value)
+    if feature.is_code(factual) and not _may_be_filled(feature):
+        yield f"must stay {_shown(feature, factual)}, which is a code, but is {after}"
+    elif feature.is_code(value) and not feature.codes_in_reach:
+        yield f"must not become {after}, which is a code"
+
+
+def _faults_of_gaps(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
+    """Yield faults of cells that were filled in and must stay missing, and of values that must not go."""
+    if feature.missing is False:
+        yield "must not be missing"
+    elif factual is None or factual == value:
         return
-    after = feature.from_coordinate(value)
-    if feature.is_code(factual):
-        yield f"must stay {feature.from_coordinate(factual)!r}, which is a code, but is {after!r}"
-    else:
-        yield f"must not become {after!r}, which is a code"
+    elif value == MISSING and (feature.missing != "may_vanish" or not _may_be_filled(feature)):
+        yield f"must not go missing, but was {_shown(feature, factual)}"
+    elif factual == MISSING and (feature.missing == "stays" or not _may_be_filled(feature)):
+        yield f"must stay missing, but is {_shown(feature, value)}"
+
+
+def _may_be_filled(feature: Feature) -> bool:
+    return feature.mutable and math.isfinite(feature.fill)
+
+
+def _faults_of_fills(feature: Feature, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield the fault of an amount that is filled in off the steps, which count from the lower bound, or from 0."""
+    anchor = feature.lower if math.isfinite(feature.lower) else 0.0
+    is_rule = seen_steps or not feature.step_inferred
+    if is_rule and feature.step is not None and is_off_steps(feature.step, anchor, value):
+        yield f"moves in steps of {digits(feature.step)} from {digits(anchor)}, but is {_shown(feature, value)}"
+
+
+def _shown(feature: Feature, coordinate: float) -> str:
+    if coordinate == MISSING:
+        return "missing"
+    return repr(_as_written(feature, coordinate))
 
 
 def is_off_steps(step: float, factual: float, value: float) -> bool:

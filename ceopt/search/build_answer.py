@@ -13,6 +13,7 @@ from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, overrides
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.reaches import slack
+from ceopt.formulations.space.feature import MISSING
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import Counterfactual
@@ -267,7 +268,8 @@ def _ways_to_print(
     digits = {}
     for name in changed:
         if not _has_few_digits(space[name], point[name]):
-            digits[name] = printings(factual[name], point[name], space[name])
+            home = 0.0 if space[name].is_label(factual[name]) else factual[name]
+            digits[name] = printings(home, point[name], space[name])
     ways = []
     for place in range(max(map(len, digits.values()), default=0)):
         way = dict(point)
@@ -279,7 +281,7 @@ def _ways_to_print(
 
 def _has_few_digits(feature: Feature, value: float) -> bool:
     """Whether a coordinate is whole, such as the rank of a level, or has the decimals of its column's data."""
-    if feature.is_finite or value.is_integer():
+    if feature.is_finite or value.is_integer() or value == MISSING:
         return True
     if feature.step is not None or feature.decimals is None:
         return False

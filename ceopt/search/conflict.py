@@ -16,6 +16,7 @@ import numpy as np
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints import AbstractRule, Linear, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.search.relaxation import LATE, Relaxer
@@ -102,7 +103,7 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
     if data is not None and len(data):
         known += [float(data.min()), float(data.max())]
     known = list(filter(math.isfinite, known))
-    spread = max(max(known) - min(known), feature.range or 0.0) or max(abs(x0), 1.0)
+    spread = max(max(known) - min(known), feature.range or 0.0) or max(map(abs, known), default=1.0) or 1.0
     least, most = feature.coordinate_limits
     lower = got.lower
     upper = got.upper
@@ -118,23 +119,25 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
 def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     name = feature.name
     is_number = not feature.is_finite
-    if is_number:
+    current = repr(feature.from_coordinate(x0))
+    if x0 == MISSING:
+        current = "missing"
+    elif is_number:
         current = _text(x0)
-    else:
-        current = repr(feature.from_coordinate(x0))
     phrase = value_phrase(feature, feature.from_coordinate(x0))
-    is_on_code = feature.is_code(x0)
-    if is_on_code:
+    is_label = feature.is_label(x0)
+    may_be_label = is_label or bool(reach_of(FeatureSpace([feature]), {name: x0})[name].labels)
+    if is_label and feature.mutable and (math.isinf(feature.fill) or (x0 == MISSING and feature.missing == "stays")):
         sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
-        free: dict[str, Any] = {"codes": ()}
-        if is_number:
-            free |= {"lower": -math.inf, "upper": math.inf}
-        yield SpaceRule(feature, "on a code", sentence, free, None)
+        free: dict[str, Any] = {"fill": 1.0}
+        if feature.missing == "stays":
+            free["missing"] = True
+        yield SpaceRule(feature, "stays missing" if x0 == MISSING else "on a code", sentence, free, None)
     if not feature.mutable:
-        row = Linear({name: 1.0}, "==", x0) if is_number else None
+        row = Linear({name: 1.0}, "==", x0) if is_number and not is_label else None
         sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
         yield SpaceRule(feature, "fixed", sentence, {"mutable": True}, row)
-    if feature.direction != "any":
+    if feature.direction != "any" and not is_label:
         if feature.direction == "increasing":
             word = "increase"
             sense = ">="
@@ -143,20 +146,20 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
             word = "decrease"
             sense = "<="
             template = "may_only_fall"
-        row = Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # one of the two words above
+        row = None if may_be_label else Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # of the two above
         sentence = said(f"{name} may only {word} from {current}", template, column=name, value=phrase)
         yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
-    if math.isfinite(feature.lower) and not feature.lower_inferred and not is_on_code:
+    if math.isfinite(feature.lower) and not feature.lower_inferred:
         word = f"at least {_text(feature.lower)}"
-        row = Linear({name: 1.0}, ">=", feature.lower)
+        row = None if may_be_label else Linear({name: 1.0}, ">=", feature.lower)
         sentence = said(f"{name} must be {word}", "at_least", column=name, value=value_phrase(feature, feature.lower))
-        yield SpaceRule(feature, word, sentence, {"lower": -math.inf, "codes": ()}, row)
-    if math.isfinite(feature.upper) and not feature.upper_inferred and not is_on_code:
+        yield SpaceRule(feature, word, sentence, {"lower": -math.inf}, row)
+    if math.isfinite(feature.upper) and not feature.upper_inferred:
         word = f"at most {_text(feature.upper)}"
-        row = Linear({name: 1.0}, "<=", feature.upper)
+        row = None if may_be_label else Linear({name: 1.0}, "<=", feature.upper)
         sentence = said(f"{name} must be {word}", "at_most", column=name, value=value_phrase(feature, feature.upper))
-        yield SpaceRule(feature, word, sentence, {"upper": math.inf, "codes": ()}, row)
-    if feature.step is not None:
+        yield SpaceRule(feature, word, sentence, {"upper": math.inf}, row)
+    if feature.step is not None and not is_label and not (feature.codes and feature.kind == "continuous"):
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)
         sentence = said(

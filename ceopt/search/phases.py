@@ -25,7 +25,7 @@ from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_lattice, row_relaxation, summation_rounding
-from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
+from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at, reach_of
 from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.conflict import conflict_of
@@ -134,10 +134,8 @@ def _of_these_alone(reach: Reach, names: Collection[str], factual: Mapping[str, 
         home = factual[name]
         if name in names or not part.holds(home):
             narrow[name] = part
-        elif isinstance(part, Levels):
-            narrow[name] = Levels((int(home),))
         else:
-            narrow[name] = part.narrowed(home, home)
+            narrow[name] = only_at(part, home)
     return narrow
 
 
@@ -316,7 +314,9 @@ def _margin_is_dear(state: State) -> bool:
     answer, point = state.answers[-1]
     moved = []
     for name, part in question.person.reach.items():
-        if isinstance(part, Interval) and part.step is None and point[name] != question.factual[name]:
+        home = question.factual[name]
+        is_label = any(map(question.space[name].is_label, (home, point[name])))
+        if isinstance(part, Interval) and part.step is None and point[name] != home and not is_label:
             moved.append(name)
     points = []
     for names, most in ((tuple(moved), _FAR_BACK), *(((name,), 1.0) for name in moved if len(moved) > 1)):
@@ -391,12 +391,15 @@ def _is_refused_at_best(state: State) -> bool:
     best = dict(question.factual)
     columns = list(question.person.reach.items())
     for name, part in columns + columns:  # again around the best, where other numbers round
-        if isinstance(part, Interval):
+        if part.is_point:
+            ends = [best[name]]
+        elif isinstance(part, Interval):
             ends = [part.lower, part.upper]
         else:
             ends = [float(rank) for rank in part.ranks if rank not in prepared.predictor.unseen.get(name, ())]
-        if not ends or not all(map(math.isfinite, ends)):
+        if not all(map(math.isfinite, ends)) or not (ends or part.labels):
             return False
+        ends += part.labels
         points = [{**best, name: end} for end in ends]
         best[name] = ends[int(prepared.slacks(coordinates_of(question.space, points)).argmax())]
     return not question.check(best).valid
@@ -480,13 +483,14 @@ def _snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Re
     """
     snapped = dict(point)
     for name, part in reach.items():
-        if not isinstance(part, Interval) or part.is_point or _has_few_steps(part):
+        if not isinstance(part, Interval) or part.is_point or _has_few_steps(part) or point[name] in part.labels:
             continue
+        home = part.lower if factual[name] in part.labels else factual[name]
         width = part.upper - part.lower
         if not math.isfinite(width):
-            width = max(1.0, abs(factual[name]))
+            width = max(1.0, abs(home))
         distances = {}
-        for place in (factual[name], part.lower, part.upper):
+        for place in (home, part.lower, part.upper):
             distance = abs(point[name] - place)
             if distance <= NEAR_AN_END * width:
                 distances[place] = distance

@@ -31,6 +31,7 @@ from ceopt.formulations.predictors.ties import (
     is_on_lattice,
     tie_width,
 )
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
@@ -95,16 +96,25 @@ def put_in_reach(
 ) -> NDArray[np.float64]:
     """Return the distinct points (k, d), with every column moved into the person's reach, as repaired by the rules.
 
-    A number is moved to the nearest reachable value; an unreachable level is replaced by the factual's.
+    A number is moved to the nearest reachable amount; an unreachable level, and a missing cell, become the factual's.
     """
     reachable = points.copy()
     for j, name in enumerate(space.names):
         part = reach[name]
         if isinstance(part, Interval):
-            reachable[:, j] = list(map(part.clip, reachable[:, j].tolist()))
+            reachable[:, j] = [_nearest(part, value, factual[name]) for value in reachable[:, j].tolist()]
         else:
-            reachable[~np.isin(reachable[:, j], part.ranks), j] = factual[name]
+            reachable[~np.isin(reachable[:, j], part.values), j] = factual[name]
     return np.unique(mended_points(rules, space, factual, reachable), axis=0)
+
+
+def _nearest(part: Interval, value: float, home: float) -> float:
+    """Return the nearest amount in reach, a label in reach as it is, and the factual for what has no nearest amount."""
+    if part.holds(value):
+        return value
+    if value == MISSING or part.is_point:
+        return home
+    return part.clip(value)
 
 
 # ==== The prepared query ==============================================================================================

@@ -565,7 +565,8 @@ def in_fewer_decimals(
     """
     changed = []
     for feature in question.space:
-        if _may_be_rounded(feature) and point[feature.name] != question.factual[feature.name]:
+        value = point[feature.name]
+        if _may_be_rounded(feature) and value != question.factual[feature.name] and not feature.is_label(value):
             changed.append(feature)
     groups = [[feature] for feature in changed]
     if len(changed) > 1:
@@ -604,7 +605,10 @@ def _in_decimals(
             rounded = dict(point)
             for feature in group:
                 name = feature.name
-                number = in_places(unrounded[name], (feature.decimals or 0) + more, way, home=question.factual[name])
+                home = question.factual[name]
+                if feature.is_label(home):
+                    home = unrounded[name]
+                number = in_places(unrounded[name], (feature.decimals or 0) + more, way, home=home)
                 if is_rounded_alone and number == point[name]:
                     return
                 if question.person.reach[name].holds(number):

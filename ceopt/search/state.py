@@ -446,5 +446,5 @@ def without_unseen(
             raise InvalidValueError("The model", "levels that it was fitted on", but, then)
         part = reach[name]
         assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
-        reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
+        reach[name] = replace(part, ranks=tuple(rank for rank in part.ranks if rank not in ranks))
     return reach

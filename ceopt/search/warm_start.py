@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import OutOfTimeError
@@ -104,6 +105,8 @@ class ValueGrid:
             above = np.searchsorted(values, wanted, side="left")
             toward_factual = np.where(wanted > values[self.factual[j]], below, above)
             points[:, j] = np.clip(toward_factual, 0, len(values) - 1)
+            if not math.isinf(values[-1]):  # a missing cell is next to no amount
+                points[wanted == MISSING, j] = self.factual[j]
         return points
 
     def at(self, coordinates: Floats) -> Indices | None:
@@ -193,20 +196,25 @@ def grid_around(
     """
     space = predictor.space
     prices = cost.prices(space)
-    ends = _cell_ends(cuts, factual)
+    ends = _cell_ends(cuts, factual, {feature.name for feature in space if feature.is_label(factual[feature.name])})
     columns = []
     column_prices = []
     indices = []
     for j, feature in enumerate(space):
         part = reach[feature.name]
         start = factual[feature.name]
-        values = {start, *ends.get(feature.name, ())}
+        values = {start, *part.labels, *ends.get(feature.name, ())}
         if isinstance(part, Levels):
-            values = {start, *map(float, part.ranks)}
-        elif not predictor.is_trees and through:
-            values = {start, *_steps_to(part, start, [float(point[j]) for point in through])}
-        elif not predictor.is_trees:
-            values |= _steps_across(part, start)
+            values = {start, *part.values}
+        elif not predictor.is_trees and not part.is_point:
+            home = start
+            if start in part.labels:
+                home = part.clip(0.0)
+            if through:
+                goals = [float(point[j]) for point in through if not feature.is_label(float(point[j]))]
+                values = {start, *part.labels, *_steps_to(part, home, goals)}
+            else:
+                values |= _steps_across(part, home)
         column = np.array(sorted(values))
         columns.append(column)
         column_prices.append(prices_of(prices[feature.name], feature, start, column))
@@ -217,19 +225,24 @@ def grid_around(
     return ValueGrid(tuple(space.names), tuple(columns), tuple(column_prices), np.array(indices), joint_price, mend)
 
 
-def _cell_ends(cuts: Sequence[NumberCut], factual: Mapping[str, float]) -> dict[str, set[float]]:
+def _cell_ends(
+    cuts: Sequence[NumberCut], factual: Mapping[str, float], labelled: Collection[str]
+) -> dict[str, set[float]]:
     """Return, per column, of each of the model's cells the value nearest to the factual.
 
     A model of trees is the same all over a cell, so that a second value of one cell would only cost more. Next to a cut
     lie the last value left of it and the first right of it: one of them is the nearest of its cell, namely the one on
-    the far side from the factual; both are where the factual lies between them.
+    the far side from the factual; both are where the factual lies between them, and of a column that is ``labelled``,
+    where no amount is nearer than another.
     """
     ends: dict[str, set[float]] = {}
     for cut in cuts:
         last_left, first_right = cut.key
         start = factual[cut.name]
         values = ends.setdefault(cut.name, set())
-        if first_right <= start:
+        if cut.name in labelled:
+            values.update(cut.key)
+        elif first_right <= start:
             values.add(last_left)
         elif last_left >= start:
             values.add(first_right)

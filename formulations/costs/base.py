@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 import numpy as np
 
 from ceopt.formulations.columns import AbstractCharge, Price
-from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
@@ -471,7 +470,7 @@ class CostCutoff:
         fill = sum(price.of_fill for price in self._prices[name])
         if part.labels and fill > self.budget:
             if self.space[name].is_label(x0):
-                return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
+                return cast("Interval", only_at(part, x0))
             part = replace(part, labels=())
         if self.space[name].is_label(x0):
             return part

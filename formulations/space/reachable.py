@@ -286,6 +286,19 @@ class Levels:
 Reach = Mapping[str, Interval | Levels]
 
 
+def only_at(part: Interval | Levels, value: float) -> Interval | Levels:
+    """Return what is left of a part where the column takes this value of it, and no other."""
+    if isinstance(part, Levels):
+        if value == MISSING:
+            return Levels((), (MISSING,))
+        return Levels((int(value),))
+    if value == MISSING:
+        return Interval(MISSING, MISSING)
+    if value in part.labels:
+        return Interval(value, value, anchor=value)
+    return replace(part, labels=()).narrowed(value, value)
+
+
 def reach_of(space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, Interval | Levels]:
     """Return what each column of ``space`` may become for the person at ``factual`` (coordinates by name)."""
     return {feature.name: _reach(feature, factual[feature.name]) for feature in space}
