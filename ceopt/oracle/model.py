@@ -411,10 +411,9 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
 
 
 def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
-    if value == MISSING or factual == MISSING:
-        yield from _faults_of_gaps(feature, factual, value)
-        if value == MISSING:
-            return
+    yield from _faults_of_gaps(feature, factual, value)
+    if value == MISSING:
+        return
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -424,33 +423,44 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
-    if factual is not None and value != factual and (feature.is_code(value) or feature.is_code(factual)):
-        yield from _faults_of_codes(feature, factual, value)
+    yield from _faults_of_codes(feature, factual, value)
     if feature.is_code(value):
         return
+    yield from _faults_of_bounds(feature, factual, value)
+    if factual is None or value == factual:
+        return
+    if feature.is_label(factual):
+        anchor = feature.lower if math.isfinite(feature.lower) else 0.0
+        yield from _faults_of_steps(feature, anchor, value, seen_steps=seen_steps)
+        return
+    before = _shown(feature, factual)
+    after = _shown(feature, value)
+    if not feature.mutable:
+        yield f"must stay {before}, but is {after}"
+    elif feature.direction == "increasing" and value < factual:
+        yield f"may only increase, but falls from {before} to {after}"
+    elif feature.direction == "decreasing" and value > factual:
+        yield f"may only decrease, but rises from {before} to {after}"
+    yield from _faults_of_steps(feature, factual, value, seen_steps=seen_steps)
+
+
+def _faults_of_bounds(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
+    """Yield faults of an amount beyond the bounds; those seen in data do not bind what a person has."""
     least, greatest = feature.widest
-    if factual is not None and feature.is_label(factual):
+    if factual is not None and feature.is_label(factual) and not feature.is_finite:
         least, greatest = feature.lower, feature.upper
     if value < least:
         yield f"must be at least {digits(least)}, but is {value!r}"
     if value > greatest:
         yield f"must be at most {digits(greatest)}, but is {value!r}"
-    if factual is None or value == factual:
-        return
-    if feature.is_label(factual):
-        yield from _faults_of_fills(feature, value, seen_steps=seen_steps)
-        return
-    before = _as_written(feature, factual)
-    after = _as_written(feature, value)
-    if not feature.mutable:
-        yield f"must stay {before!r}, but is {after!r}"
-    elif feature.direction == "increasing" and value < factual:
-        yield f"may only increase, but falls from {before!r} to {after!r}"
-    elif feature.direction == "decreasing" and value > factual:
-        yield f"may only decrease, but rises from {before!r} to {after!r}"
+
+
+def _faults_of_steps(feature: Feature, origin: float, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield the fault of an amount off the steps that are counted from an origin."""
     is_rule = seen_steps or not feature.step_inferred
-    if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
-        yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
+    if is_rule and feature.step is not None and is_off_steps(feature.step, origin, value):
+        before, after = _shown(feature, origin), _shown(feature, value)
+        yield f"moves in steps of {digits(feature.step)}, but goes from {before} to {after}"
 
 
 def _as_written(feature: Feature, coordinate: float) -> Any:
@@ -460,8 +470,16 @@ def _as_written(feature: Feature, coordinate: float) -> Any:
     return coordinate
 
 
-def _faults_of_codes(feature: Feature, factual: float, value: float) -> Iterator[str]:
+def _shown(feature: Feature, coordinate: float) -> str:
+    if coordinate == MISSING:
+        return "missing"
+    return repr(_as_written(feature, coordinate))
+
+
+def _faults_of_codes(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
     """Yield faults of moves from a code that stays, and to a code that is out of reach."""
+    if factual is None or value == factual:
+        return
     after = _shown(feature, value)
     if feature.is_code(factual) and not _may_be_filled(feature):
         yield f"must stay {_shown(feature, factual)}, which is a code, but is {after}"
@@ -471,7 +489,7 @@ def _faults_of_codes(feature: Feature, factual: float, value: float) -> Iterator
 
 def _faults_of_gaps(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
     """Yield faults of cells that were filled in and must stay missing, and of values that must not go."""
-    if feature.missing is False:
+    if value == MISSING and feature.missing is False:
         yield "must not be missing"
     elif factual is None or factual == value:
         return
@@ -483,20 +501,6 @@ def _faults_of_gaps(feature: Feature, factual: float | None, value: float) -> It
 
 def _may_be_filled(feature: Feature) -> bool:
     return feature.mutable and math.isfinite(feature.fill)
-
-
-def _faults_of_fills(feature: Feature, value: float, *, seen_steps: bool) -> Iterator[str]:
-    """Yield the fault of an amount that is filled in off the steps, which count from the lower bound, or from 0."""
-    anchor = feature.lower if math.isfinite(feature.lower) else 0.0
-    is_rule = seen_steps or not feature.step_inferred
-    if is_rule and feature.step is not None and is_off_steps(feature.step, anchor, value):
-        yield f"moves in steps of {digits(feature.step)} from {digits(anchor)}, but is {_shown(feature, value)}"
-
-
-def _shown(feature: Feature, coordinate: float) -> str:
-    if coordinate == MISSING:
-        return "missing"
-    return repr(_as_written(feature, coordinate))
 
 
 def is_off_steps(step: float, factual: float, value: float) -> bool:

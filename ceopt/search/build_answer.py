@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, overrides
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.reaches import slack
-from ceopt.formulations.space.feature import MISSING
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import Counterfactual
@@ -281,7 +281,7 @@ def _ways_to_print(
 
 def _has_few_digits(feature: Feature, value: float) -> bool:
     """Whether a coordinate is whole, such as the rank of a level, or has the decimals of its column's data."""
-    if feature.is_finite or value.is_integer() or value == MISSING:
+    if feature.is_finite or value.is_integer() or math.isinf(value):
         return True
     if feature.step is not None or feature.decimals is None:
         return False

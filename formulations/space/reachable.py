@@ -106,7 +106,7 @@ def _means(decimal: Any, number: Any) -> Any:
 @final
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The amounts ``anchor + k * step`` (all where ``step`` is None) from ``lower`` to ``upper``, and labels beside them.
+    """The amounts ``anchor + k * step`` (all if ``step`` is None) from ``lower`` to ``upper``, and labels beside them.
 
     Where anchor and step are decimal numbers, so is every amount: 0.1 + 2 * 0.1 is 0.3. The two sides of a split are at
     least ``gap`` apart. Amounts are what is compared, snapped and narrowed; of a label the model alone says what it is.
