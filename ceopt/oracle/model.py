@@ -26,6 +26,7 @@ from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import MISSING, Feature
+from ceopt.formulations.space.reachable import first_amount
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import (
     AtLeast,
@@ -402,6 +403,10 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
             unchecked.append(f"{feature.name}: fixed")
         if feature.direction != "any":
             unchecked.append(f"{feature.name}: only {feature.direction}")
+        if feature.missing in {True, "stays"}:
+            unchecked.append(f"{feature.name}: does not go missing")
+        if feature.codes and not feature.codes_in_reach:
+            unchecked.append(f"{feature.name}: does not become a code")
         if feature.step is not None and not feature.step_inferred:
             unchecked.append(f"{feature.name}: steps of {digits(feature.step)}")
     for place, rule in enumerate(rules):
@@ -411,9 +416,10 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
 
 
 def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
-    yield from _faults_of_gaps(feature, factual, value)
-    if value == MISSING:
-        return
+    if MISSING in {value, factual}:
+        yield from _faults_of_gaps(feature, factual, value)
+        if value == MISSING:
+            return
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -423,31 +429,23 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
-    yield from _faults_of_codes(feature, factual, value)
+    if factual is not None and value != factual and (feature.is_code(value) or feature.is_code(factual)):
+        yield from _faults_of_codes(feature, factual, value)
     if feature.is_code(value):
         return
-    yield from _faults_of_bounds(feature, factual, value)
+    yield from _faults_of_bounds(feature, factual, value, seen_steps=seen_steps)
     if factual is None or value == factual:
         return
     if feature.is_label(factual):
-        anchor = feature.lower if math.isfinite(feature.lower) else 0.0
-        yield from _faults_of_steps(feature, anchor, value, seen_steps=seen_steps)
-        return
-    before = _shown(feature, factual)
-    after = _shown(feature, value)
-    if not feature.mutable:
-        yield f"must stay {before}, but is {after}"
-    elif feature.direction == "increasing" and value < factual:
-        yield f"may only increase, but falls from {before} to {after}"
-    elif feature.direction == "decreasing" and value > factual:
-        yield f"may only decrease, but rises from {before} to {after}"
-    yield from _faults_of_steps(feature, factual, value, seen_steps=seen_steps)
+        yield from _faults_of_fills(feature, value, seen_steps=seen_steps)
+    else:
+        yield from _faults_of_moves(feature, factual, value, seen_steps=seen_steps)
 
 
-def _faults_of_bounds(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
-    """Yield faults of an amount beyond the bounds; those seen in data do not bind what a person has."""
+def _faults_of_bounds(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield faults of amounts outside the bounds; those seen in data bind what a search fills in."""
     least, greatest = feature.widest
-    if factual is not None and feature.is_label(factual) and not feature.is_finite:
+    if seen_steps and factual is not None and feature.is_label(factual):
         least, greatest = feature.lower, feature.upper
     if value < least:
         yield f"must be at least {digits(least)}, but is {value!r}"
@@ -455,12 +453,19 @@ def _faults_of_bounds(feature: Feature, factual: float | None, value: float) -> 
         yield f"must be at most {digits(greatest)}, but is {value!r}"
 
 
-def _faults_of_steps(feature: Feature, origin: float, value: float, *, seen_steps: bool) -> Iterator[str]:
-    """Yield the fault of an amount off the steps that are counted from an origin."""
+def _faults_of_moves(feature: Feature, factual: float, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield faults of a move between two amounts."""
+    before = _as_written(feature, factual)
+    after = _as_written(feature, value)
+    if not feature.mutable:
+        yield f"must stay {before!r}, but is {after!r}"
+    elif feature.direction == "increasing" and value < factual:
+        yield f"may only increase, but falls from {before!r} to {after!r}"
+    elif feature.direction == "decreasing" and value > factual:
+        yield f"may only decrease, but rises from {before!r} to {after!r}"
     is_rule = seen_steps or not feature.step_inferred
-    if is_rule and feature.step is not None and is_off_steps(feature.step, origin, value):
-        before, after = _shown(feature, origin), _shown(feature, value)
-        yield f"moves in steps of {digits(feature.step)}, but goes from {before} to {after}"
+    if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
+        yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
 
 
 def _as_written(feature: Feature, coordinate: float) -> Any:
@@ -470,26 +475,18 @@ def _as_written(feature: Feature, coordinate: float) -> Any:
     return coordinate
 
 
-def _shown(feature: Feature, coordinate: float) -> str:
-    if coordinate == MISSING:
-        return "missing"
-    return repr(_as_written(feature, coordinate))
-
-
-def _faults_of_codes(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
+def _faults_of_codes(feature: Feature, factual: float, value: float) -> Iterator[str]:
     """Yield faults of moves from a code that stays, and to a code that is out of reach."""
-    if factual is None or value == factual:
-        return
     after = _shown(feature, value)
     if feature.is_code(factual) and not _may_be_filled(feature):
-        yield f"must stay {_shown(feature, factual)}, which is a code, but is {after}"
-    elif feature.is_code(value) and not feature.codes_in_reach:
-        yield f"must not become {after}, which is a code"
+        yield f"must stay {_shown(feature, factual)}, but is {after}"
+    elif feature.is_code(value) and not (feature.codes_in_reach and _may_be_filled(feature)):
+        yield f"must not become {after}"
 
 
 def _faults_of_gaps(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
     """Yield faults of cells that were filled in and must stay missing, and of values that must not go."""
-    if value == MISSING and feature.missing is False:
+    if feature.missing is False:
         yield "must not be missing"
     elif factual is None or factual == value:
         return
@@ -501,6 +498,29 @@ def _faults_of_gaps(feature: Feature, factual: float | None, value: float) -> It
 
 def _may_be_filled(feature: Feature) -> bool:
     return feature.mutable and math.isfinite(feature.fill)
+
+
+def _faults_of_fills(feature: Feature, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield the fault of an amount that is filled in off the steps, which count from the lower bound, or from 0."""
+    is_rule = seen_steps or not feature.step_inferred
+    if not is_rule or feature.step is None:
+        return
+    start = first_amount(feature)
+    if is_off_steps(feature.step, start, value):
+        yield f"is filled in by steps of {digits(feature.step)} from {digits(start)}, but is {value!r}"
+
+
+def _shown(feature: Feature, coordinate: float) -> str:
+    """Return a value in words that say whether it is missing, or a code."""
+    if coordinate == MISSING:
+        return "missing"
+    if not feature.is_code(coordinate):
+        return repr(_as_written(feature, coordinate))
+    code = feature.from_coordinate(coordinate)
+    meaning = feature.meaning_of(code)
+    if meaning is None:
+        return f"{code!r}, which is a code"
+    return f"{code!r}, which is a code ({meaning})"
 
 
 def is_off_steps(step: float, factual: float, value: float) -> bool:

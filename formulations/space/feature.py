@@ -467,6 +467,13 @@ class Feature:
             return self.levels[int(coordinate)] in self.codes
         return coordinate in self.codes
 
+    def meaning_of(self, value: Any) -> str | None:
+        """Return what a raw value means that is a code; None where that is not said, and of any other value."""
+        for code, meaning in zip(self.codes, self.code_labels):  # noqa: B905 - there may be none at all
+            if code == value and meaning:
+                return meaning
+        return None
+
     def is_label(self, coordinate: float) -> bool:
         """Whether a coordinate is no amount: that of a missing cell, or of a code."""
         return coordinate == MISSING or self.is_code(coordinate)

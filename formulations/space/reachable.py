@@ -319,7 +319,7 @@ def _levels(feature: Feature, x0: float, *, stays: bool) -> Levels:
     if stays:
         return Levels((), (MISSING,)) if x0 == MISSING else Levels((int(x0),))
     ranks = tuple(range(len(feature.levels)))
-    if feature.codes and not feature.codes_in_reach:
+    if feature.codes and not _may_become_code(feature):
         ranks = tuple(rank for rank in ranks if rank == x0 or not feature.is_code(rank))
     labels: tuple[float, ...] = ()
     if x0 == MISSING or _may_vanish(feature):
@@ -336,12 +336,12 @@ def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
     if stays:
         return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
     lower, upper, anchor = feature.lower, feature.upper, x0
-    labels = set(feature.codes) if feature.codes_in_reach else set()
+    labels = set(feature.codes) if _may_become_code(feature) else set()
     if _may_vanish(feature):
         labels.add(MISSING)
     if feature.is_label(x0):  # no amount from which direction, limits or steps count
         labels.add(x0)
-        anchor = lower if math.isfinite(lower) else 0.0
+        anchor = first_amount(feature)
     else:
         if feature.lower_inferred:
             lower = min(lower, x0)
@@ -361,6 +361,15 @@ def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
 
 def _may_vanish(feature: Feature) -> bool:
     return feature.missing == "may_vanish" and math.isfinite(feature.fill)
+
+
+def _may_become_code(feature: Feature) -> bool:
+    return feature.codes_in_reach and math.isfinite(feature.fill)
+
+
+def first_amount(feature: Feature) -> float:
+    """Return where the grid of an amount that is filled in begins: at the lower bound, or else at 0."""
+    return feature.lower if math.isfinite(feature.lower) else 0.0
 
 
 def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
