@@ -1,4 +1,4 @@
-"""Random questions: small spaces with missing cells and codes, a model of each kind that takes them, a person, a cost."""
+"""Random questions: small spaces with missing cells and codes, models that take them, a person, a cost."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def _imputed(model: Any, strategy: str, *, indicator: bool) -> Callable[[pd.Data
 
 
 def _xgboost() -> Any:
-    import xgboost  # noqa: PLC0415 - an extra
+    import xgboost
 
     return xgboost.XGBClassifier(n_estimators=8, max_depth=3, n_jobs=1, random_state=0)
 
 
 def _lightgbm() -> Any:
-    import lightgbm  # noqa: PLC0415 - an extra
+    import lightgbm
 
     return lightgbm.LGBMClassifier(n_estimators=8, num_leaves=6, min_child_samples=5, verbose=-1, n_jobs=1)
 
@@ -178,7 +178,13 @@ def draw(kind: str, number: int) -> Question | None:
     if not len(outside):
         return None
     row = frame.iloc[[int(rng.choice(outside))]]
-    costs = [ceopt.L1(scale="none"), ceopt.L1(scale="range"), ceopt.L0(), ceopt.L2(scale="none"), ceopt.Linf(scale="none")]
+    costs = [
+        ceopt.L1(scale="none"),
+        ceopt.L1(scale="range"),
+        ceopt.L0(),
+        ceopt.L2(scale="none"),
+        ceopt.Linf(scale="none"),
+    ]
     cost = costs[int(rng.integers(len(costs)))]
     rules: tuple[Any, ...] = ()
     if rng.random() < 0.3:

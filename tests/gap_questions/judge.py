@@ -1,4 +1,4 @@
-"""The judge: every row that a person may become, by the words of the documentation alone, asked of the model's predict."""
+"""The judge: every row that a person may become, by the words of the documentation, asked of the model's predict."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from gap_questions.draw import Question
 
 import ceopt
+from gap_questions.draw import Question
 
 __all__ = ["cheapest", "faults"]
 
