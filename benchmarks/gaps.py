@@ -57,7 +57,7 @@ def text_of(record: dict[str, Any]) -> str:
     total = sum(sum(row["statuses"].values()) for row in record["kinds"].values())
     wrong = sum(row["wrong"] for row in record["kinds"].values())
     words = (
-        f"{total:,} questions, {wrong} answers that enumeration contradicts. Two to four columns of numbers with steps, "
+        f"{total:,} questions, {wrong} answers that enumeration contradicts. Two to four columns: numbers with steps, "
         "whole numbers and levels, with missing cells that may be filled in, stay or vanish, with codes within and "
         "beyond the bounds, prices of filling in from 0 to infinite, weights, one-way columns, L0, L1, L2 and "
         "l-infinity, and a limit on the number of changes. The judge tries every row that the documentation lets the "
