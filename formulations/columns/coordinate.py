@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.space.feature import MISSING
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -201,18 +200,28 @@ class AbstractCoordinate(AbstractCharge):
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, the coordinate of a code or of the missing cell, else 0."""
 
+    @property
+    @abstractmethod
+    def on_label(self) -> LinearForm:
+        """1 where the column takes some label, else 0."""
+
+    @property
+    @abstractmethod
+    def labels_here(self) -> tuple[float, ...]:
+        """All labels that the column may hold here, the person's own first, whether or not it may leave that."""
+
     def require_amount(self, who: str) -> None:
         """Refuse, in the name of ``who``, a column that may hold no amount, naming it."""
-        labels = [self.x0, self.block.reach[self.name].only] if self.is_point else [self.x0, *self.labels]
-        for label in labels:
-            if self.feature.is_label(label):
-                what = "be missing" if label == MISSING else f"hold the code {digits(label)}"
-                raise InvalidValueError(
-                    who,
-                    "columns that hold amounts",
-                    f"column {self.name!r} may {what}",
-                    "Fill it in for such people, or leave the column out.",
-                )
+        for label in self.labels_here:
+            what = "be missing"
+            if label != MISSING:
+                what = f"hold the code {self.feature.from_coordinate(label)!r}"
+            raise InvalidValueError(
+                who,
+                "columns that hold amounts",
+                f"column {self.name!r} may {what} for this person",
+                "Fill it in for such people, or leave the column out.",
+            )
 
     # ---- comparisons: 1 where they hold, else 0; they do not hold for labels -----------------------------------------
     @abstractmethod
@@ -332,6 +341,16 @@ class AbstractLevels(AbstractCoordinate):
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, else 0."""
         return self.indicator({value})
+
+    @property
+    def on_label(self) -> LinearForm:
+        """1 where the column takes some label, else 0."""
+        return self.indicator(set(self.labels_here))
+
+    @property
+    def labels_here(self) -> tuple[float, ...]:
+        """All labels that the column may hold here: codes and the missing cell."""
+        return tuple(filter(self.feature.is_label, dict.fromkeys((self.x0, *self.values))))
 
     def _amounts(self) -> list[int]:
         """Return the ranks that are no codes."""

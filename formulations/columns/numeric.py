@@ -684,8 +684,17 @@ class Numeric(AbstractCoordinate):
 
     @property
     def on_label(self) -> LinearForm:
-        """1 where the column takes a label, else 0."""
+        """1 where the column takes some label, else 0."""
+        if self.is_point:
+            return LinearForm(float(self.feature.is_label(self.interval.only)))
         return self.state.on_label
+
+    @property
+    def labels_here(self) -> tuple[float, ...]:
+        """All labels that the column may hold here: codes and the missing cell."""
+        part = self.interval
+        values = (self.x0, part.only) if part.is_point else (self.x0, *part.labels)
+        return tuple(filter(self.feature.is_label, dict.fromkeys(values)))
 
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, else 0."""
@@ -697,6 +706,8 @@ class Numeric(AbstractCoordinate):
 
     def _not_on_label(self, form: LinearForm, at_home: bool) -> LinearForm:
         """Return a comparison of amounts that does not hold for labels, by whether it holds for home."""
+        if self.is_point and self.feature.is_label(self.interval.only):
+            return LinearForm()
         if not at_home or not self.state.labels:
             return form
         return form + self.on_label.scaled(-1.0)
@@ -838,7 +849,7 @@ class Numeric(AbstractCoordinate):
     # [x <= v] = 1 - y of the cut (l, r) with l <= v < r, and [x >= v] = y of the cut (l, r) with l < v <= r, of
     # neighbouring values in reach. The cuts leave every value where it was, so a row over them that is dropped leaves
     # nothing behind.
-    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
+    def indicator(self, ranks: AbstractSet[float]) -> LinearForm:
         """Refuse: a number has no levels."""
         del ranks
         raise InvalidTypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,8 +15,8 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Point, no_further_words
-from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
-from ceopt.formulations.space.feature import beyond_rounding
+from ceopt.formulations.linear_form import Rows, sum_form
+from ceopt.formulations.space.feature import MISSING, beyond_rounding, is_gap
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
@@ -65,6 +66,8 @@ class AllowedRows(AbstractRule):
     With ``beyond="no_further"`` who breaks the rule today may keep the combination that they have, whole, or take a row
     of the table. Between combinations there is no distance, so that nothing in between counts as nearer.
 
+    A missing cell of the table stands for a missing cell of the person, and a code for that code.
+
     Parameters
     ----------
     columns
@@ -83,7 +86,7 @@ class AllowedRows(AbstractRule):
     InvalidTypeError
         No list of columns, no frame, or values of the wrong kind.
     InvalidValueError
-        No column or one twice, no row, an unknown level, a missing value.
+        No column or one twice, no row, an unknown level, a missing value in a column that may not be missing.
 
     Notes
     -----
@@ -172,7 +175,7 @@ class AllowedRows(AbstractRule):
             at = x.coordinate(name)
             for value in np.unique(table[:, j]).tolist():
                 known: float | None = value
-                if isinstance(at, Numeric):
+                if isinstance(at, Numeric) and not at.feature.is_label(value):
                     known = at.interval.member(value)
                 elif not x.reach[name].holds(value):
                     known = None
@@ -194,12 +197,13 @@ class AllowedRows(AbstractRule):
             at = x.coordinate(name)
             values = np.unique(table[:, j]).tolist()
             if isinstance(at, Numeric):
-                at.keep_within(values[0], values[-1])
-                at.close(values, block)
+                _keep_to(at, [value for value in values if not at.feature.is_label(value)], block)
             for value in values:
                 taken = sum_form(map(block.row.__getitem__, np.flatnonzero(table[:, j] == value).tolist()))
                 word = value
-                if at.feature.is_finite:
+                if value == MISSING:
+                    word = "missing"
+                elif at.feature.is_finite:
                     word = at.feature.levels[int(value)]
                 Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
@@ -213,10 +217,13 @@ class AllowedRows(AbstractRule):
         for name in self.columns:
             feature = space[name]
             value = point[name]
-            if feature.is_finite:
-                agreeing += [level == feature.levels[int(value)] for level in self.frame[name].tolist()]
+            if value == MISSING:
+                agreeing += self.frame[name].isna().to_numpy()
+            elif feature.is_finite:
+                own = feature.levels[int(value)]
+                agreeing += [not is_gap(level) and level == own for level in self.frame[name].tolist()]
             else:
-                off = np.abs(self.frame[name].to_numpy(dtype=float) - value)
+                off = np.abs(self.frame[name].to_numpy(dtype=float, na_value=np.nan) - value)
                 agreeing += off <= (0.0 if feature.step is None else STEP_ROUNDINGS * abs(value))
         return float(len(self.columns) - agreeing.max())
 
@@ -252,6 +259,8 @@ class AllowedTransitions(AbstractRule):
     r"""A column of levels stays where it is, or goes to a level that is listed for the factual's.
 
     .. math:: \sum_{c \notin T(c^0) \cup \{c^0\}} u_c = 0
+
+    Where the column may be missing, a missing cell is one of its levels, written None.
 
     ====== ========================= ===================================================
     symbol component                 meaning
@@ -325,23 +334,29 @@ class AllowedTransitions(AbstractRule):
             )  # fmt: skip
         for level, to in self.transitions.items():
             for each in (level, *to):
-                feature.rank(each)
+                feature.to_coordinate(each)
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``barred``."""
         at = x.coordinate(self.column)
-        levels = at.feature.levels
-        reached = set(map(at.feature.rank, self.transitions.get(levels[int(at.x0)], ())))
-        barred = set(range(len(levels))) - reached - {int(at.x0)}
+        reached = {at.x0}
+        for level, to in self.transitions.items():
+            if at.feature.to_coordinate(level) == at.x0:
+                reached |= set(map(at.feature.to_coordinate, to))
+        barred = {*map(float, range(len(at.feature.levels))), MISSING} - reached
         Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the column takes a level that is not listed."""
         assert factual is not None  # noqa: S101 - needs_factual
-        levels = space[self.column].levels
-        before = levels[int(factual[self.column])]
-        after = levels[int(point[self.column])]
-        return float(before != after and after not in self.transitions.get(before, ()))
+        feature = space[self.column]
+        before, after = (feature.from_coordinate(part[self.column]) for part in (factual, point))
+        if factual[self.column] == point[self.column]:
+            return 0.0
+        for level, to in self.transitions.items():
+            if _is_same(level, before) and any(_is_same(other, after) for other in to):
+                return 0.0
+        return 1.0
 
     def sentence(self) -> str:
         """Return the rule in words."""
@@ -383,6 +398,9 @@ class AllowedValues(AbstractRule):
     A number: up to 2m binaries in order, of which m - 1 are free, and m + 1 rows; a grid in the sense of Ustun et al.
     with ordered binaries. Levels: one row. Exact, and literal: the answer's value is listed, also where the factual's
     is not. Where nothing listed is in reach there is no answer.
+
+    It is a rule of amounts. A column that is missing or on a code keeps it: of a number that may be so, b, the sum of
+    ``x.missing`` and ``x.code``, is added to what a row has to reach, as in :math:`[x \ge v_1] + b = 1`.
 
     Parameters
     ----------
@@ -460,7 +478,7 @@ class AllowedValues(AbstractRule):
             write_one_of(Rows(block, "allowed"), at, list(map(at.feature.to_coordinate, some)))
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
-        """Return the greatest distance from a value listed (1 for levels)."""
+        """Return the greatest distance from a value listed (1 for levels); none of what is no amount."""
         del factual
         return max(_distance(space[name], some, point[name]) for name, some in self.values.items())
 
@@ -474,7 +492,8 @@ class AllowedValues(AbstractRule):
                 some = np.array(part.members(map(feature.to_coordinate, self.values[feature.name])))
                 if len(some):
                     middles = (some[1:] + some[:-1]) / 2.0
-                    mended[:, j] = some[np.searchsorted(middles, points[:, j])]
+                    nearest = some[np.searchsorted(middles, points[:, j])]
+                    mended[:, j] = np.where(feature.are_labels(points[:, j]), points[:, j], nearest)
         return mended
 
     def sentence(self) -> str:
@@ -483,28 +502,50 @@ class AllowedValues(AbstractRule):
 
 
 def write_one_of(rows: Rows, at: AbstractCoordinate, values: list[float]) -> None:
-    """Write the rows that keep a coordinate at one of some values (ranks of levels)."""
+    """Write the rows that keep a coordinate at one of some values (ranks of levels), or at a label."""
     if not isinstance(at, Numeric):
-        barred = set(range(len(at.feature.levels))) - set(map(int, values))
+        barred = {rank for rank in range(len(at.feature.levels)) if not at.feature.is_code(rank)} - set(values)
         rows.add(at.name, at.indicator(barred), lower=0.0, upper=0.0)
         return
-    known = at.interval.members(values)
+    known = at.interval.members(value for value in values if not at.feature.is_label(value))
     if not known:
-        rows.add((at.name, "none in reach"), LinearForm(1.0), upper=0.0)
+        rows.add((at.name, "none in reach"), at.on_label, lower=1.0)
         return
-    at.keep_within(known[0], known[-1])
-    at.close(known, rows.block)
-    rows.add((at.name, known[0], "least"), at.at_least(known[0]), lower=1.0, upper=1.0)
+    _keep_to(at, known, rows.block)
+    rows.add((at.name, known[0], "least"), at.at_least(known[0]) + at.on_label, lower=1.0, upper=1.0)
     for low, high in pairwise(known):
         between = at.at_least(high) + at.at_most(low).complement().scaled(-1.0)
-        rows.add((at.name, high, "next"), between, lower=0.0, upper=0.0)
-    rows.add((at.name, known[-1], "greatest"), at.at_most(known[-1]), lower=1.0, upper=1.0)
+        rows.add((at.name, high, "next"), between + at.on_label, lower=0.0, upper=0.0)
+    rows.add((at.name, known[-1], "greatest"), at.at_most(known[-1]) + at.on_label, lower=1.0, upper=1.0)
+
+
+def _keep_to(at: Numeric, amounts: list[float], block: Any) -> None:
+    """Note that a block's rows leave a number some amounts, ascending, and labels, beside which it rests at home."""
+    if not amounts:
+        return
+    ends = (amounts[0], amounts[-1])
+    if at.labels_here:
+        ends = (min(*ends, at.home), max(*ends, at.home))
+    at.keep_within(*ends)
+    at.close(amounts, block)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two levels, or gaps, are the same."""
+    if is_gap(one) or is_gap(other):
+        return is_gap(one) and is_gap(other)
+    return bool(one == other)
 
 
 def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:
+    if feature.is_label(value):
+        return 0.0
     if feature.is_finite:
         return float(feature.levels[int(value)] not in some)
-    off, nearest = min((abs(value - float(other)), float(other)) for other in some)
+    amounts = [float(other) for other in some if other not in feature.codes]
+    if not amounts:
+        return math.inf
+    off, nearest = min((abs(value - other), other) for other in amounts)
     rounding = 0.0
     if feature.step is not None:
         rounding = STEP_ROUNDINGS * max(abs(value), abs(nearest))

@@ -67,7 +67,8 @@ class ExactlyOne(AbstractRule):
         No list of columns; a categorical or an ordinal column; over a block that already has a cost or a count of
         changes, or whose causal model charges the column that gives up the 1 (when built).
     InvalidValueError
-        No column, or one twice; a number with a bound outside 0 and 1.
+        No column, or one twice; a number with a bound outside 0 and 1; a column that may be missing or on a code for
+        the person (when built).
 
     Notes
     -----
@@ -138,6 +139,7 @@ class ExactlyOne(AbstractRule):
         ones = []
         for name in self.columns:
             at = x.coordinate(name)
+            at.require_amount("ExactlyOne")
             if not at.feature.is_finite:
                 write_one_of(Rows(block, "zero_or_one"), at, [0.0, 1.0])
             ones.append(at.equals(1.0))

@@ -13,9 +13,10 @@ import pandas as pd
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, no_further_words
 from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.space.feature import is_gap
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import AbstractCheck, Choice, Flag, Moderate, Refusal, check_fields, is_number
-from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -121,8 +122,14 @@ class Condition:
                 self.who, f"an ordered column for op {self.op!r}", f"column {self.column!r} is categorical",
                 "Use 'in', or make the column ordinal.",
             )  # fmt: skip
-        if self.op != "changed":
-            self._coordinates(feature)
+        if self.op == "changed":
+            return
+        if self.op in {"<=", ">="} and is_gap(self.value):
+            raise InvalidValueError(
+                self.who, f"a value for op {self.op!r}", f"that on column {self.column!r} is missing",
+                "Compare with '==', or give an amount.",
+            )  # fmt: skip
+        self._coordinates(feature)
 
     @property
     def _values(self) -> tuple[Any, ...]:
@@ -145,7 +152,7 @@ class Condition:
         if self.op == "changed" and isinstance(at, Numeric) and not at.is_point:
             if surely != bool(self.value):
                 return at.changed() if self.value else 1.0 - at.changed()  # cuts that come later count too
-            at.raw()  # a number that nothing reads can change all the same
+            at.amount()  # a number that nothing reads can change all the same
         return self._form(at)
 
     def _form(self, at: AbstractCoordinate) -> LinearForm:
@@ -158,14 +165,18 @@ class Condition:
         if self.op == ">=":
             return at.at_least(values[0])
         form = at.one_of(values)
-        return form.complement() if self.op == "!=" else form
+        if self.op != "!=":
+            return form
+        if at.feature.is_label(values[0]):
+            return form.complement()
+        return form.complement() + at.on_label.scaled(-1.0)
 
     def no_further(self, at: AbstractCoordinate, *, toward: bool) -> LinearForm:
         """Return 1 where the column stays as it is, or moves ``toward`` the condition or away from it, else 0.
 
         By "<=" and ">=" every way has a direction; by any other op only the person's own value is no further.
         """
-        if self._has_way:
+        if self._has_way and not at.feature.is_label(at.x0):
             rises = (self.op == ">=") == toward
             return at.at_least(at.x0) if rises else at.at_most(at.x0)
         return at.equals(at.x0)
@@ -179,6 +190,8 @@ class Condition:
         """Tell whether a coordinate meets the condition."""
         if self.op == "changed":
             return (value != x0) == bool(self.value)
+        if feature.is_label(value):
+            return self._holds_of_label(feature, value)
         if feature.is_finite:
             return self._holds_of_level(feature, int(value))
         if self.op == "<=":
@@ -187,19 +200,36 @@ class Condition:
             return value >= float(self.value)
         off = 0.0
         if feature.step is not None:
-            off = STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
-        return any(abs(value - float(other)) <= off for other in self._values) != (self.op == "!=")
+            size = value if x0 is None or feature.is_label(x0) else x0
+            off = STEP_ROUNDINGS * max(abs(value), abs(size))
+        amounts = [float(other) for other in self._values if not is_gap(other)]
+        return any(abs(value - other) <= off for other in amounts) != (self.op == "!=")
 
     def is_no_further(self, feature: Feature, x0: float, value: float, *, toward: bool) -> bool:
         """Tell whether a coordinate is the person's own, or on the way ``toward`` the condition or away from it."""
+        if value == x0:
+            return True
+        if feature.is_label(value) or feature.is_label(x0):
+            return False
         off = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(x0))
         if abs(value - x0) <= off:
             return True
         return self._has_way and (value > x0) == ((self.op == ">=") == toward)
 
+    def _holds_of_label(self, feature: Feature, label: float) -> bool:
+        """Tell whether a code or a missing cell meets a comparison: with itself alone, or as another than a label."""
+        if self._has_way:
+            return False
+        others = list(map(feature.to_coordinate, self._values))
+        if self.op == "!=":
+            return feature.is_label(others[0]) and others[0] != label
+        return label in others
+
     def _holds_of_level(self, feature: Feature, rank: int) -> bool:
         if self.op == "in":
-            return rank in map(feature.rank, self.value)
+            return rank in [feature.rank(value) for value in self.value if not is_gap(value)]
+        if is_gap(self.value):
+            return self.op == "!="
         other = feature.rank(self.value)
         return {"==": rank == other, "!=": rank != other, "<=": rank <= other, ">=": rank >= other}[self.op]
 
@@ -251,6 +281,10 @@ class IfThen(AbstractRule):
     moves that way: a limit of 24 that somebody of 20 misses is 20 for them. By any other op there is no nearer, and
     ``s`` is 1 where the column keeps its own value. For everybody else the rule is what it is with "meet".
 
+    A missing cell, or a code, meets no comparison with amounts, "!=" neither: ``("income", "<=", 900)`` and
+    ``("income", "!=", 900)`` hold of amounts alone. It is equal to itself: ``("income", "==", None)`` holds where the
+    cell is missing. One that is filled in has "changed", as has an amount that goes.
+
     One row, or two. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its
     two link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved
     by a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
@@ -273,7 +307,7 @@ class IfThen(AbstractRule):
     InvalidTypeError
         Something else than a condition; an order of a categorical column; a value of the wrong kind.
     InvalidValueError
-        An unknown level, a number that is not finite, an empty list.
+        An unknown level, a number that is not finite, an empty list; an order beside a missing value.
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built).
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractElastic, Beyond, no_further_words
+from ceopt.formulations.constraints.rule import (
+    BEYOND,
+    RULE_NAME,
+    AbstractElastic,
+    Beyond,
+    is_off_amounts,
+    no_further_words,
+)
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.feature import beyond_rounding, column_tolerance
@@ -55,6 +63,8 @@ class Linear(AbstractElastic):
     Who keeps the rule today is asked for the rule. Who is beyond it may stay or come nearer, and never goes further; by
     an equation nobody goes past it to the other side either.
 
+    The row is of amounts. A person of whose columns one is missing or on a code, or may become so, cannot be asked.
+
     Parameters
     ----------
     coefficients
@@ -80,7 +90,7 @@ class Linear(AbstractElastic):
         A categorical column, which has no number.
     InvalidValueError
         A coefficient or right-hand side that is not finite, or no coefficient; ``within`` below 0, or not of an
-        equation; ``further`` below 0, or without "no_further".
+        equation; ``further`` below 0, or without "no_further"; a column that may hold no amount (when built).
 
     Examples
     --------
@@ -149,8 +159,9 @@ class Linear(AbstractElastic):
 
     def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the row ``row``."""
+        form = self._form(x)
         low, high = self._sides(x)
-        Rows(block, "row").add(self.sense_word, self._form(x), lower=low, upper=high)
+        Rows(block, "row").add(self.sense_word, form, lower=low, upper=high)
 
     def relax(self, block: Any, x: AbstractColumns) -> Any:
         """Add the row ``row`` that may be off by ``wider``; return that amount."""
@@ -185,22 +196,34 @@ class Linear(AbstractElastic):
         return sides[self.sense]
 
     def _form(self, x: AbstractColumns) -> LinearForm:
+        for name in self.coefficients:
+            x.coordinate(name).require_amount("Linear")
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
-        """Return how far the left side is on the wrong side, beyond the tolerance."""
-        off, size = self._off(factual, point)
+        """Return how far the left side is on the wrong side, beyond the tolerance; infinite without amounts."""
+        off, size = self._off(space, factual, point)
+        if off == math.inf:
+            return off
         shares = [abs(float(a)) * column_tolerance(space[name], point[name]) for name, a in self.coefficients.items()]
         return beyond_rounding(off, max(shares) + SUM_ROUNDING * size)
 
     def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, without a tolerance but that of a sum."""
-        del space
-        off, size = self._off(factual, point)
+        off, size = self._off(space, factual, point)
+        if off == math.inf:
+            return off
         return beyond_rounding(off, SUM_ROUNDING * size)
 
-    def _off(self, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> tuple[float, float]:
+    def _off(
+        self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
+    ) -> tuple[float, float]:
         """Return how far the left side is on the wrong side, and the size of what it adds up."""
+        read = [point]
+        if self.beyond == "no_further" and factual is not None:
+            read.append(factual)
+        if is_off_amounts(space, self.coefficients, *read):
+            return math.inf, 0.0
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         least = float(self.rhs) - float(self.within)
         most = float(self.rhs) + float(self.within)

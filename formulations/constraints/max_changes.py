@@ -47,6 +47,8 @@ class MaxChanges(AbstractElastic):
     p, n   ``x.up, x.down`` move up and down
     ====== ================ ====================================================
 
+    A missing cell or a code that becomes an amount is one change, as is an amount that goes.
+
     Beside an :class:`ExactlyOne` a move between two of its columns is one change: of ``together``, the column that is
     the one 1 of its group today is not counted.
 

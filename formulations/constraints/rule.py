@@ -201,6 +201,11 @@ class AbstractElastic(AbstractRule):
         """Return the rule that is wider by an amount."""
 
 
+def is_off_amounts(space: FeatureSpace, names: Iterable[str], *points: Point) -> bool:
+    """Return whether some of these columns holds no amount at some of the points, but a code or nothing."""
+    return any(space[name].is_label(point[name]) for name in names for point in points)
+
+
 def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
