@@ -17,6 +17,7 @@ import pandas as pd
 from ceopt.base.results import Status
 from ceopt.formulations.constraints.rule import overrides
 from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.space.reachable import first_amount
 from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_rows,
@@ -187,9 +188,11 @@ def _widened(space: FeatureSpace, start: Point, answers: Sequence[_Given]) -> Fe
 
 
 def _wide(feature: Feature, start: float, values: Sequence[float]) -> Feature:
-    finite = list(filter(math.isfinite, values))
+    finite = [value for value in values if math.isfinite(value) and not feature.is_label(value)]
     if feature.is_finite or not finite:
         return feature
+    if feature.is_label(start):
+        start = first_amount(feature)
     lower, upper = feature.lower, feature.upper
     if feature.lower_inferred:
         lower = min(lower, *finite)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.oracle.rows import TableRows, read
+from ceopt.oracle.rows import TableRows, fill_of, read
 from ceopt.solvers.checks import Choice, Floats, OrNone, Real, Refusal, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -49,9 +50,9 @@ def scales_of(
     array     as given, in the order of the numeric columns
     ========= ===========================================================================
 
-    Codes of the space do not count. Without data, the statistics are those that the space has of its own. A zero is
-    replaced by ``zero`` if that is given. Otherwise it is refused, unless the column has one value in all tables,
-    so that its divisor does not matter.
+    Missing cells and codes of the space do not count. Without data, the statistics are those that the space has of its
+    own. A zero is replaced by ``zero`` if that is given. Otherwise it is refused, unless the column has one value in
+    all tables, so that its divisor does not matter.
 
     Parameters
     ----------
@@ -93,10 +94,11 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
         return np.ones(len(rows.numeric))
     Choice(("none", *SCALES)).require(who, "scale", scale)
     if data is not None:
-        found = np.asarray(SCALES[scale](data.numbers), dtype=np.float64)
-        for j, name in enumerate(data.numeric):
-            if data.space is not None and data.space[name].codes:
-                found[j] = _of_amounts(who, scale, data, j, data.space[name])
+        with np.errstate(invalid="ignore"):
+            found = np.asarray(SCALES[scale](data.numbers), dtype=np.float64)
+        has_labels = data.hold_no_amount(data.numbers).any(axis=0)
+        for j in np.flatnonzero(has_labels).tolist():
+            found[j] = _of_amounts(who, scale, data, j)
         return found
     known = [None] * len(rows.numeric)
     if rows.space is not None:
@@ -108,12 +110,11 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
     return np.array(known, dtype=np.float64)
 
 
-def _of_amounts(who: str, scale: str, data: TableRows, j: int, feature: Feature) -> float:
+def _of_amounts(who: str, scale: str, data: TableRows, j: int) -> float:
     """Return a statistic of the amounts of one numeric column of data."""
-    numbers = data.numbers[:, j]
-    amounts = numbers[~feature.are_codes(numbers)]
+    amounts = data.numbers[~data.hold_no_amount(data.numbers)[:, j], j]
     if not len(amounts):
-        but = f"each row of data holds a code in column {feature.name!r}"
+        but = f"each row of data is missing or holds a code in column {data.numeric[j]!r}"
         raise InvalidValueError(who, f"an amount for scale={scale!r}", but, "Give other rows.")
     return float(SCALES[scale](amounts))
 
@@ -124,12 +125,28 @@ def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float 
         if not 0.0 <= found[j] < np.inf:
             raise InvalidValueError(who, "positive scales", f"that of column {name!r} is {found[j]}", "Correct it.")
         if found[j] == 0.0:
-            values = np.concatenate([table.numbers[:, j] for table in tables])
-            if zero is None and np.ptp(values) > 0.0:
+            values = np.concatenate([_amounts(table, j) for table in tables])
+            if zero is None and len(values) and np.ptp(values) > 0.0:
                 then = "Pass zero=1.0 to divide by 1 there, as DiCE's code does, or another scale."
                 raise InvalidValueError(who, "a scale that is not zero", f"that of column {name!r} is 0", then)
             found[j] = 1.0 if zero is None else zero
     return found
+
+
+def _amounts(rows: TableRows, j: int) -> Floats:
+    """Return the numbers of a column that are no codes and not missing."""
+    return rows.numbers[~rows.hold_no_amount(rows.numbers)[:, j], j]
+
+
+def apart(rows: TableRows, one: Floats, other: Floats, scales: Floats | float = 1.0) -> Floats:
+    """Return how far numbers of the columns of ``rows`` are from others, over their scales; both broadcast.
+
+    Between an amount and what is none, a missing cell or a code, it is the column's fill, whatever the scale.
+    """
+    is_filled = rows.hold_no_amount(one) | rows.hold_no_amount(other)
+    with np.errstate(invalid="ignore"):
+        moves = np.abs(one / scales - other / scales)
+    return np.where(is_filled, np.where(one == other, 0.0, rows.fills), moves)
 
 
 # ==== Distances between rows and between sets of them, in l1, l2 or l-infinity ========================================
@@ -162,6 +179,9 @@ def distance(
     category or binary column has :math:`|t_j| = 1`, an ordinal one the difference of ranks over (levels - 1), as the
     costs of :func:`ceopt.explain` have it; weights do not count. Without one all columns must be numbers.
 
+    A missing cell equals a missing cell, and a code itself. Between what is no amount and anything else :math:`|t_j|`
+    is the column's ``fill``, at scale 1 as in costs; without a space, and where that is infinite, 1.
+
     Parameters
     ----------
     x
@@ -186,7 +206,7 @@ def distance(
     InvalidTypeError
         A category without a space.
     InvalidValueError
-        An empty table, other columns, a missing value, a scale of zero.
+        An empty table, other columns, a missing value where the space has none, a scale of zero.
 
     Examples
     --------
@@ -197,13 +217,97 @@ def distance(
     return np.asarray(pairwise(from_x, of_s, norm)[0])
 
 
-def pairwise(A: Floats, B: Floats, norm: Norm) -> Floats:
-    """Return the distances of all rows of A (n, d) from all rows of B (m, d), shape (n, m)."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The cells of one column of a table.
+
+    ======== ====== =====================================================================
+    symbol   shape  meaning
+    ======== ====== =====================================================================
+    values   (n, c) coordinates of amounts and levels; 0 of other cells
+    cells    (n,)   numbers that are equal where the cells are
+    is_label (n,)   whether a cell holds no amount and no level: it is missing, or a code
+    fill     ()     distance between such a cell and another
+    ======== ====== =====================================================================
+    """
+
+    name: Any
+    values: Floats
+    cells: Floats
+    is_label: NDArray[np.bool_]
+    fill: float
+
+    def fills_between(self, other: Column) -> tuple[NDArray[np.bool_], Floats]:
+        """Return for each pair of cells whether one of them holds no amount, and the distance if so; (n, m)."""
+        is_either = self.is_label[:, None] | other.is_label[None, :]
+        return is_either, self.fill * (self.cells[:, None] != other.cells[None, :])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """The rows of a table as points whose distances in a norm are those of the rows.
+
+    Parameters
+    ----------
+    word
+        What the caller calls the table.
+    values
+        Coordinates (n, p) of the columns that hold amounts and levels in all tables read together.
+    mixed
+        The other columns.
+    """
+
+    word: str
+    values: Floats
+    mixed: tuple[Column, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def moves_from(self, one: Points) -> Floats:
+        """Return by how much each coordinate differs from those of one row, (n, p); a fill is one coordinate's."""
+        moves = [self.values - one.values]
+        for column, own in zip(self.mixed, one.mixed, strict=True):
+            is_either, fills = column.fills_between(own)
+            part = np.where(is_either, 0.0, column.values - own.values)
+            part[:, 0] += np.where(is_either, fills, 0.0)[:, 0]
+            moves.append(part)
+        return np.hstack(moves)
+
+
+def only_amounts(who: str, tables: Sequence[Points]) -> list[Floats]:
+    """Return the coordinates (n, p) of each table, or refuse cells that hold no amount."""
+    for points in tables:
+        for column in points.mixed:
+            for place in np.flatnonzero(column.is_label).tolist():
+                but = f"column {column.name!r} of {points.word} has none in row {place}"
+                then = "Leave out such rows or the column: what is missing or a code is nowhere among amounts."
+                raise InvalidValueError(who, "an amount or a level in each cell", but, then)
+    return [points.values for points in tables]
+
+
+def pairwise(A: Points, B: Points, norm: Norm) -> Floats:
+    """Return the distances of all rows of A (n) from all rows of B (m), shape (n, m)."""
+    total = _distances(A.values, B.values, norm)
+    for column, other in zip(A.mixed, B.mixed, strict=True):
+        is_either, fills = column.fills_between(other)
+        part = np.where(is_either, fills, _distances(column.values, other.values, norm))
+        total = _JOINED[norm](total, part)
+    return total
+
+
+def _distances(A: Floats, B: Floats, norm: Norm) -> Floats:
     from scipy.spatial.distance import cdist
 
     if A.shape[1] == 0:
         return np.zeros((len(A), len(B)))
     return np.asarray(cdist(A, B, NORMS[norm]))  # type: ignore[call-overload]
+
+
+#: The norm of two parts, from those of each.
+_JOINED: Final[Mapping[str, Callable[[Floats, Floats], Floats]]] = {"l1": np.add, "l2": np.hypot, "linf": np.maximum}
 
 
 def embedded(
@@ -217,7 +321,7 @@ def embedded(
     corner: float | None = None,
     include_data: bool = False,
     **given: Any,
-) -> list[Floats]:
+) -> list[Points]:
     """Return the tables as points whose distances in a norm are those of the rows, in the order given.
 
     ``data`` is where scales come from; with ``include_data`` its own points follow the others. ``corner`` is what each
@@ -234,11 +338,48 @@ def embedded(
     scales = scales_of(who, tables, scale, data=data_rows, zero=zero)
     if corner is None:
         corner = _CORNER[norm]
-    parts: list[list[Floats]] = [[rows.numbers / scales] for rows in tables]
+    columns = [*_number_columns(tables, scales), *_category_columns(who, tables, space, corner)]
+    points = []
+    for place, rows in enumerate(tables):
+        plain = [np.empty((len(rows), 0))]
+        mixed = []
+        for of_tables in columns:
+            column = of_tables[place]
+            if any(one.is_label.any() for one in of_tables):
+                mixed.append(column)
+            else:
+                plain.append(column.values)
+        points.append(Points(rows.word, np.hstack(plain), tuple(mixed)))
+    return points
+
+
+def _number_columns(tables: Sequence[TableRows], scales: Floats) -> Iterator[list[Column]]:
+    """Give each numeric column, of all tables."""
+    labels = [rows.hold_no_amount(rows.numbers) for rows in tables]
+    for j, name in enumerate(tables[0].numeric):
+        column = []
+        for rows, is_label in zip(tables, labels, strict=True):
+            cells = rows.numbers[:, j]
+            values = np.where(is_label[:, j], 0.0, cells / scales[j])
+            column.append(Column(name, values[:, None], cells, is_label[:, j], float(rows.fills[j])))
+        yield column
+
+
+def _category_columns(
+    who: str, tables: Sequence[TableRows], space: FeatureSpace | None, corner: float
+) -> Iterator[list[Column]]:
+    """Give each column of levels, of all tables."""
     for j, name in enumerate(tables[0].categorical):
-        for own, columns in zip(parts, _category(who, name, [rows.codes[:, j] for rows in tables], space), strict=True):
-            own.append(columns if columns.shape[1] == 1 else corner * columns)
-    return list(map(np.hstack, parts))
+        assert space is not None  # noqa: S101 - refused before
+        labels = [-1, *(rank for rank, level in enumerate(space[name].levels) if level in space[name].codes)]
+        codes = [rows.codes[:, j] for rows in tables]
+        column = []
+        for own, coordinates in zip(codes, _category(who, name, codes, space), strict=True):
+            is_label = np.isin(own, labels)
+            values = coordinates if coordinates.shape[1] == 1 else corner * coordinates
+            values = np.where(is_label[:, None], 0.0, values)
+            column.append(Column(name, values, own.astype(np.float64), is_label, fill_of(space, name)))
+        yield column
 
 
 def _require_space(who: str, rows: TableRows) -> None:
@@ -249,7 +390,7 @@ def _require_space(who: str, rows: TableRows) -> None:
 
 
 def _category(who: str, name: Any, codes: list[Any], space: FeatureSpace | None) -> list[Floats]:
-    """Return an ordinal or binary column as one number, and a categorical one as 0/1 columns."""
+    """Return an ordinal or binary column as one number, and a categorical one as 0/1 columns, any of a missing cell."""
     assert space is not None  # noqa: S101 - refused before
     feature = space[name]
     most = max(len(feature.levels), 1 + max(int(own.max()) for own in codes))
@@ -360,9 +501,13 @@ def set_distance(
     """
     check_arguments("set_distance", _CHECKS, locals())
     a, b = embedded("set_distance", norm, space=space, scale=scale, data=data, zero=zero, A=A, B=B)
-    apart = pairwise(a, b, norm)
-    from_a = apart.min(axis=1)
-    from_b = apart.min(axis=0)
+    return between_sets(pairwise(a, b, norm), kind)
+
+
+def between_sets(distances: Floats, kind: Literal["sum", "max"]) -> float:
+    """Return the distance between two sets from those of their members, (n, m)."""
+    from_a = distances.min(axis=1)
+    from_b = distances.min(axis=0)
     if kind == "max":
         return float(0.5 * (from_a.max() + from_b.max()))
     return float(0.5 * (from_a.mean() + from_b.mean()))

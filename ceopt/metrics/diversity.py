@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import NORM, Norm, embedded, pairwise, read_beside
-from ceopt.metrics.proximity import OVER, scaled
+from ceopt.metrics.distance import NORM, Norm, Points, apart, embedded, pairwise, read_beside
+from ceopt.metrics.proximity import OVER, scales_beside
 from ceopt.oracle.rows import read
-from ceopt.solvers.checks import Choice, Floats, Real, Refusal, check_arguments
+from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
 
 _NAN = float("nan")
 
@@ -53,8 +53,8 @@ def continuous_diversity(
     rows, *rest = read_beside("continuous_diversity", space, data, S=S)
     if not rows.numeric or len(rows) < 2:
         return _NAN
-    (numbers,) = scaled("continuous_diversity", [rows], scale, rest, zero)
-    return float(getattr(np.abs(_pairs(numbers)), over)(axis=1).mean())
+    scales = scales_beside("continuous_diversity", [rows], scale, rest, zero)
+    return float(getattr(apart(rows, *pairs(rows.numbers), scales), over)(axis=1).mean())
 
 
 def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -80,7 +80,7 @@ def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float
     (rows,) = read("categorical_diversity", space, S=S)
     if not rows.categorical or len(rows) < 2:
         return _NAN
-    return float((_pairs(rows.codes) != 0).mean())
+    return float(np.not_equal(*pairs(rows.codes)).mean())
 
 
 def count_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -105,7 +105,7 @@ def count_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
     (rows,) = read("count_diversity", space, S=S)
     if len(rows) < 2:
         return _NAN
-    return float(np.hstack([_pairs(rows.numbers) != 0, _pairs(rows.codes) != 0]).mean())
+    return float(np.hstack([np.not_equal(*pairs(rows.numbers)), np.not_equal(*pairs(rows.codes))]).mean())
 
 
 def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -130,10 +130,10 @@ def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
     return len(distinct) / len(rows)
 
 
-def _pairs(table: Any) -> Floats:
-    """Return the differences of all unordered pairs of rows, (n (n - 1) / 2, d)."""
+def pairs(table: Any) -> tuple[Any, Any]:
+    """Return the two rows of each unordered pair, (n (n - 1) / 2, d) each."""
     first, second = np.triu_indices(len(table), 1)
-    return np.asarray(table[first] - table[second])
+    return table[first], table[second]
 
 
 def k_diversity(
@@ -174,6 +174,11 @@ def k_diversity(
     (4.0, nan)
     """
     (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
+    return over_pairs(points, norm)
+
+
+def over_pairs(points: Points, norm: Norm) -> float:
+    """Return the mean distance over the unordered pairs of points; nan for one."""
     if len(points) == 1:
         return _NAN
     return float(pairwise(points, points, norm)[np.triu_indices(len(points), 1)].mean())

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import embedded
+from ceopt.metrics.distance import Points, embedded
 from ceopt.metrics.diversity import categorical_diversity, count_diversity
 from ceopt.metrics.proximity import categorical_proximity, sparsity
 from ceopt.oracle.rows import frame_of, is_solution_set
-from ceopt.solvers.checks import Floats, Real, Refusal, Whole
+from ceopt.solvers.checks import Real, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 # ==== The time that a person waits ====================================================================================
@@ -155,7 +155,7 @@ class Evidence:
             return self.model is None and self.labels is None
         return getattr(self, need) is None
 
-    def encoded(self, who: str, *, include_data: bool = False, **given: Any) -> list[Floats]:
+    def encoded(self, who: str, *, include_data: bool = False, **given: Any) -> list[Points]:
         """Return tables as the source encodes them before it measures.
 
         With a space the tables are raw: numbers are mapped to [0, 1] by the range of the data (a constant column is

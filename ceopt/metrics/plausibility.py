@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.hull_points import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
+from ceopt.metrics.distance import NORM, NORMS, Norm, Points, embedded, only_amounts, pairwise
 from ceopt.oracle.model import meets_raw_target, predictions_of
 from ceopt.oracle.rows import whole_people
 from ceopt.solvers.checks import Floats, Refusal, Whole
@@ -99,7 +99,7 @@ def favoured(  # noqa: PLR0917 - a step of ynn
     return meets_raw_target("ynn", known, target)
 
 
-def favoured_share(points: Floats, people: Floats, k: int, norm: Norm, favoured: NDArray[np.bool_]) -> float:
+def favoured_share(points: Points, people: Points, k: int, norm: Norm, favoured: NDArray[np.bool_]) -> float:
     """Return the share of favoured people among the k nearest of each point, on average."""
     return float(favoured[_nearest("ynn", points, people, k, norm)[1]].mean())
 
@@ -153,11 +153,17 @@ def require_count(who: str, k: Any, most: int, rows: str) -> None:
     Whole(1, most, Refusal(f"k from 1 to {most}, with {rows}", "Choose another k.")).require(who, "k", k)
 
 
-def _nearest(who: str, points: Floats, people: Floats, k: int, norm: Norm) -> tuple[Floats, NDArray[np.intp]]:
+def _nearest(who: str, points: Points, people: Points, k: int, norm: Norm) -> tuple[Floats, NDArray[np.intp]]:
     from sklearn.neighbors import NearestNeighbors
 
     require_count(who, k, len(people), f"{counted(len(people), 'row')} of data")
-    distances, nearest = NearestNeighbors(n_neighbors=k, metric=NORMS[norm]).fit(people).kneighbors(points)
+    if points.mixed:  # no coordinates have these distances, so that all are looked at
+        apart = pairwise(points, people, norm)
+        order = np.argsort(apart, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(apart, order, axis=1), order
+    distances, nearest = (
+        NearestNeighbors(n_neighbors=k, metric=NORMS[norm]).fit(people.values).kneighbors(points.values)
+    )
     return distances, nearest
 
 
@@ -209,7 +215,8 @@ def lof(
     """
     from sklearn.neighbors import LocalOutlierFactor
 
-    points, people = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
+    tables = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
+    points, people = only_amounts("lof", tables)
     require_count("lof", k, len(people) - 1, f"{counted(len(people), 'row')} of data")
     fitted = LocalOutlierFactor(n_neighbors=k, metric=NORMS[norm], novelty=True).fit(people)
     return np.asarray(-fitted.score_samples(points))
@@ -261,9 +268,10 @@ def hull_distance(
     >>> hull_distance([[2, 2]], corners, "linf").round(9).tolist()
     [1.0]
     """
-    points, people = embedded(
+    tables = embedded(
         "hull_distance", norm, space=space, scale=scale, zero=zero, corner=1.0, data=data, include_data=True, S=S
     )
+    points, people = only_amounts("hull_distance", tables)
     people = np.unique(people, axis=0)
     return np.array([nearest(people, point, norm)[0] for point in points])
 

@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs import parse_cost
+from ceopt.formulations.space.feature import MISSING, is_gap
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
-from ceopt.metrics.distance import read_beside, scales_of
+from ceopt.metrics.distance import apart, read_beside, scales_of
 from ceopt.oracle.model import accepted, broken_moves, rows_for_predict
 from ceopt.oracle.rows import TableRows, points_of, read
 from ceopt.solvers.checks import Choice, Floats
@@ -23,7 +24,8 @@ def sparsity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
 
     .. math:: 1 - \frac{1}{|S|\, d} \sum_{c \in S} \sum_{j=1}^d [c_j \ne x_j]
 
-    Of raw columns, a category being one of them; compared exactly, so that rounding noise counts as a change.
+    Of raw columns, a category being one of them; compared exactly, so that rounding noise counts as a change. A missing
+    cell equals a missing cell, and one that is filled in is one change.
 
     Parameters
     ----------
@@ -148,7 +150,10 @@ def _cells(value: Any, column: pd.Series[Any]) -> pd.Series[Any]:
         as_before = cells.astype(column.dtype)
     except (TypeError, ValueError):
         return cells.infer_objects()
-    kept = as_before.notna().all() and bool((as_before.astype(object) == cells).all())
+    if is_gap(value):
+        kept = bool(as_before.isna().all())
+    else:
+        kept = as_before.notna().all() and bool((as_before.astype(object) == cells).all())
     if not kept:
         return cells.infer_objects()
     return as_before
@@ -188,7 +193,7 @@ def immutable_changes(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     factual, rows = read("immutable_changes", space, x=x, S=S)
     is_fixed_number = [not space[name].mutable for name in rows.numeric]
     is_fixed_category = [not space[name].mutable for name in rows.categorical]
-    moved = ~np.isclose(rows.numbers, factual.numbers)
+    moved = ~np.isclose(rows.numbers, factual.numbers)  # an infinite one is a missing cell, and close to itself
     switched = rows.codes != factual.codes
     return np.asarray(moved[:, is_fixed_number].sum(axis=1) + switched[:, is_fixed_category].sum(axis=1))
 
@@ -233,7 +238,8 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
 def _points_of_rows(rows: TableRows) -> list[dict[str, float]]:
     """Return rows as coordinates by name; the code of a level is its rank."""
     names = (*rows.numeric, *rows.categorical)
-    coordinates = np.hstack([rows.numbers, rows.codes.astype(np.float64)])
+    ranks = np.where(rows.codes < 0, MISSING, rows.codes)
+    coordinates = np.hstack([rows.numbers, ranks])
     return [dict(zip(names, row, strict=True)) for row in coordinates.tolist()]
 
 
@@ -256,6 +262,8 @@ def continuous_proximity(
     r"""Minus the average scaled l1 distance over the numeric columns: 0 at best, nan where there are none.
 
     .. math:: -\frac{1}{|S|} \sum_{c \in S} \frac{1}{d_{num}} \sum_{j\ \text{numeric}} \frac{|c_j - x_j|}{s_j}
+
+    Between an amount and a missing cell or a code, a column's part is its ``fill`` (1 without a space).
 
     Parameters
     ----------
@@ -297,8 +305,8 @@ def continuous_proximity(
     own, rows, *rest = read_beside("continuous_proximity", space, data, x=x, S=S)
     if not rows.numeric:
         return float("nan")
-    own_numbers, numbers = scaled("continuous_proximity", [own, rows], scale, rest, zero)
-    return float(-getattr(np.abs(numbers - own_numbers), over)(axis=1).mean())
+    scales = scales_beside("continuous_proximity", [own, rows], scale, rest, zero)
+    return float(-getattr(apart(rows, rows.numbers, own.numbers, scales), over)(axis=1).mean())
 
 
 def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -337,10 +345,9 @@ def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) 
     return float(1.0 - (rows.codes != factual.codes).mean())
 
 
-def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:
-    """Return the numbers of tables divided by their scales; ``data`` holds the table of people, if there is one."""
-    scales = scales_of(who, tables, scale, data=next(iter(data), None), zero=zero)
-    return [rows.numbers / scales for rows in tables]
+def scales_beside(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> Floats:
+    """Return the scales of numeric columns; ``data`` holds the table of people, if there is one."""
+    return scales_of(who, tables, scale, data=next(iter(data), None), zero=zero)
 
 
 def gower(
@@ -357,7 +364,9 @@ def gower(
     .. math:: \frac1d \Big( \sum_{j\ \text{numeric}} \frac{|c_j - x_j|}{r_j}
         + \sum_{j\ \text{categorical}} [c_j \ne x_j] \Big)
 
-    Ordinal and binary columns count as categories. Beyond the range of the data a column counts more than 1.
+    Ordinal and binary columns count as categories. Beyond the range of the data a column counts more than 1. A number
+    that is missing or a code is its column's ``fill`` from any amount, where Gower leaves the column out, and a missing
+    category is one more category.
 
     Parameters
     ----------
@@ -405,6 +414,9 @@ def heom(
     .. math:: \sqrt{\sum_j t_j^2} \ \text{("euclidean")} \quad\text{or}\quad \sum_j t_j \ \text{("sum")}, \qquad
         t_j = |c_j - x_j| / r_j \ \text{or}\ [c_j \ne x_j]
 
+    A number that is missing or a code is its column's ``fill`` from any amount (1 by default, as published), and 0 from
+    its equal (published: 1).
+
     Parameters
     ----------
     x, S, space, data, scale, zero
@@ -441,8 +453,8 @@ def _parts(  # noqa: PLR0917 - what both take
 ) -> tuple[Floats, Floats]:
     """Return the scaled moves of the numbers of each row, and which categories differ."""
     own, rows, *rest = read_beside(who, space, data, x=x, S=S)
-    own_numbers, numbers = scaled(who, [own, rows], scale, rest, zero)
-    return np.abs(numbers - own_numbers), (rows.codes != own.codes).astype(np.float64)
+    scales = scales_beside(who, [own, rows], scale, rest, zero)
+    return apart(rows, rows.numbers, own.numbers, scales), (rows.codes != own.codes).astype(np.float64)
 
 
 def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.DataFrame | None = None) -> Floats:

@@ -1,7 +1,8 @@
 """Suites: the metrics of five published papers, as they and their code define them.
 
 CARLA measures the columns that the model sees: numbers in [0, 1], categories as 0/1 columns. It has one counterfactual
-a person; rows with a missing value are people without one, who count for the success rate only.
+a person; rows with a missing value are people without one, who count for the success rate only (but where the space
+says that the column may be missing, and another is not).
 
 CE-OCL refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns. Its
 tables are rounded to two decimals, this is not; the released code measures values that it has rounded before.
@@ -18,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import k_distance, pairwise, set_distance
-from ceopt.metrics.diversity import continuous_diversity, k_diversity
+from ceopt.metrics.distance import Points, apart, between_sets, pairwise
+from ceopt.metrics.diversity import continuous_diversity, over_pairs, pairs
 from ceopt.metrics.people import (
     CATEGORICAL_DIVERSITY,
     CATEGORICAL_PROXIMITY,
@@ -36,9 +37,9 @@ from ceopt.metrics.people import (
 )
 from ceopt.metrics.plausibility import favoured, favoured_share
 from ceopt.metrics.proximity import continuous_proximity, immutable_changes, redundancy
-from ceopt.metrics.validity import distinct_validity, label_change, label_gap, plan_validity, success_rate
+from ceopt.metrics.validity import distinct_validity, found, label_change, label_gap, plan_validity, success_rate
 from ceopt.oracle.model import in_column_order_of
-from ceopt.oracle.rows import frame_of, read, whole_people
+from ceopt.oracle.rows import read, whole_people
 from ceopt.solvers.checks import Choice, Floats, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.tolerances import CARLA_STILL, COPA_JITTER
@@ -48,15 +49,9 @@ from ceopt.tolerances import CARLA_STILL, COPA_JITTER
 _CARLA = "CARLA evaluation/catalog"
 
 
-def _found(known: Evidence) -> pd.DataFrame | Floats:
-    """Return the rows that have no missing value."""
-    table = frame_of(known.S)
-    if isinstance(table, pd.DataFrame):
-        return table.dropna()
-    array = np.asarray(table)
-    if array.ndim != 2:
-        return array
-    return array[~pd.isna(array).any(axis=1)]
+def _found(known: Evidence) -> Any:
+    """Return the rows that count as counterfactuals."""
+    return found(known.S, known.space)
 
 
 def _mean(known: Evidence, of: Callable[[], NDArray[Any]]) -> float:
@@ -68,7 +63,7 @@ def _mean(known: Evidence, of: Callable[[], NDArray[Any]]) -> float:
 def _moved(known: Evidence, length: Callable[[Floats], NDArray[Any]]) -> float:
     def lengths() -> NDArray[Any]:
         factual, points = known.encoded("carla2021", x=known.factual, S=_found(known))
-        return length(points - factual)
+        return length(points.moves_from(factual))
 
     return _mean(known, lengths)
 
@@ -98,7 +93,7 @@ CARLA2021 = (
         name="success_rate",
         function="success_rate",
         source=f"{_CARLA}/success_rate.py",
-        of=lambda e: success_rate(e.S, n=e.n),
+        of=lambda e: success_rate(e.S, n=e.n, space=e.space),
         when_empty=0.0,
     ),
     _distance(
@@ -144,9 +139,7 @@ def _continuous_diversity(known: Evidence) -> float:
     (rows,) = read("continuous_diversity", known.space, S=known.S)
     if len(rows) < 2 or not rows.numeric:
         return float("nan")
-    numbers = np.round(rows.numbers, 4)
-    first, second = np.triu_indices(len(rows), 1)
-    return float(np.abs(numbers[first] - numbers[second]).sum(axis=1).mean())
+    return float(apart(rows, *pairs(np.round(rows.numbers, 4))).sum(axis=1).mean())
 
 
 #: The seven columns of the paper's tables. Where a person has one counterfactual, diversities are nan ("None" there).
@@ -282,9 +275,9 @@ def _validity(known: Evidence) -> float:
     return float(all(share == 1.0 for share in changed))
 
 
-def _mean_distance(S: Any, norm: Any) -> float:
+def _mean_distance(points: Points, norm: Any) -> float:
     # One counterfactual: undefined in the paper, 0 in the code, which the published means contain.
-    return k_diversity(S, norm) if len(S) > 1 else 0.0
+    return over_pairs(points, norm) if len(points) > 1 else 0.0
 
 
 def _measures(norm: Any) -> tuple[Measure, ...]:
@@ -297,13 +290,13 @@ def _measures(norm: Any) -> tuple[Measure, ...]:
     def distance(kind: Any) -> Callable[[Evidence], float]:
         def of(known: Evidence) -> float:
             first, second = known.encoded("leofante_potyka2024", A=known.S, B=known.others)
-            return set_distance(first, second, kind, norm)
+            return between_sets(pairwise(first, second, norm), kind)
 
         return of
 
     def from_factual(known: Evidence) -> float:
         factual, points = known.encoded("leofante_potyka2024", x=known.factual, S=known.S)
-        return k_distance(factual, points, norm)
+        return float(pairwise(factual, points, norm).mean())
 
     among = ("range",)
     apart = ("others", "range")

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.base.parallel import each_retrained, labels_of, rows_of_data
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.oracle.model import accepted, in_column_order_of, meets_raw_target, predictions_of, rows_for_predict
 from ceopt.oracle.rows import frame_of, read
@@ -275,9 +276,11 @@ def invalidation_rate(
     draws.require("invalidation_rate", "n_samples", n_samples)
     noise = np.random.default_rng(random_state).standard_normal((n_samples, len(rows.numeric))) * spread
     table = rows_for_predict(S, space)
+    is_amount = ~rows.hold_no_amount(rows.numbers)
     lost = []
     for place in range(len(rows)):
-        copies = rows.numbers[place] + noise
+        copies = rows.numbers[place] + np.where(is_amount[place], noise, 0.0)
+        copies[:, rows.numbers[place] == MISSING] = np.nan
         if isinstance(table, pd.DataFrame):
             asked: Any = table.iloc[[place] * n_samples].reset_index(drop=True)
             asked[list(rows.numeric)] = copies
@@ -460,7 +463,23 @@ def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureS
     return float(abs(before.astype(np.float64)[0] - after.astype(np.float64).mean()))
 
 
-def success_rate(S: Any, *, n: int | None = None) -> float:
+def found(S: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
+    """Return the rows that a method returned: those that lack no cell, or only cells of columns that may be missing."""
+    table = frame_of(S)
+    if not isinstance(table, pd.DataFrame):
+        table = np.asarray(table)
+    if table.ndim != 2:
+        return table
+    is_missing = np.asarray(pd.isna(table))
+    is_lost = is_missing
+    if space is not None and is_missing.shape[1] == len(space):
+        names = table.columns if isinstance(table, pd.DataFrame) else space.names
+        is_lost = is_missing[:, [name not in space or space[name].missing is False for name in names]]
+    kept: pd.DataFrame | NDArray[Any] = table[~is_lost.any(axis=1) & ~is_missing.all(axis=1)]
+    return kept
+
+
+def success_rate(S: Any, *, n: int | None = None, space: FeatureSpace | None = None) -> float:
     r"""Share of the rows without a missing value: those for which a method returned something. No model is asked.
 
     A method that never checks its own answers has 1 here. Compare :func:`validity`.
@@ -471,6 +490,8 @@ def success_rate(S: Any, *, n: int | None = None) -> float:
         A frame or array, missing rows filled with NaN; may be empty if ``n`` is given.
     n
         How many rows were asked for; by default as many as there are.
+    space
+        Which columns may be missing: their cells do not count, unless all of a row are missing.
 
     Raises
     ------
@@ -487,10 +508,10 @@ def success_rate(S: Any, *, n: int | None = None) -> float:
     0.5
     """
     frame = pd.DataFrame(frame_of(S))
-    found = len(frame.dropna())
+    count = len(found(frame, space))
     if n is None:
         n = len(frame)
-    least = max(found, 1)
+    least = max(count, 1)
     too_few = Refusal(f"n of at least {least}", "Give how many rows were asked for.", "{name} is {text}")
     Real(at_least=least, otherwise=too_few).require("success_rate", "n", n)
-    return found / int(n)
+    return count / int(n)

@@ -1,4 +1,8 @@
-"""Tables of any origin, read side by side: numbers as floats, categories as codes that mean the same in each table."""
+"""Tables of any origin, read side by side: numbers as floats, categories as codes that mean the same in each table.
+
+A missing cell is a value of its own, which equals itself: infinity among numbers, as it is a coordinate, and -1 among
+codes. With a space only columns that may be missing have some; without one any column may.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.dtypes import is_number_dtype
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace, check_unique, rows_to_keep, taken
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, each_of
@@ -24,9 +29,10 @@ class TableRows:
     ========= =============== =====================================================================================
     symbol    shape           meaning
     ========= =============== =====================================================================================
-    numbers   (n, d_num)      raw units; continuous and integer columns
+    numbers   (n, d_num)      raw units; continuous and integer columns; infinite where a cell is missing
     codes     (n, d_cat)      ordinal, categorical and binary columns; equal values have equal codes in all tables
-                              that were read together, and with a space a code below ``levels`` is the level's rank
+                              that were read together, and with a space a code below ``levels`` is the level's rank;
+                              -1 where a cell is missing
     ========= =============== =====================================================================================
 
     Parameters
@@ -56,13 +62,35 @@ class TableRows:
         """How many columns there are."""
         return len(self.numeric) + len(self.categorical)
 
+    @property
+    def fills(self) -> Floats:
+        """How far each numeric column's amounts are from a missing cell and from a code, at scale 1; (d_num,)."""
+        return np.array([fill_of(self.space, name) for name in self.numeric], dtype=np.float64)
+
+    def hold_no_amount(self, numbers: Floats) -> NDArray[np.bool_]:
+        """Return which cells of numbers (..., d_num) are missing, or codes of the space."""
+        found = np.asarray(numbers == MISSING)
+        if self.space is not None:
+            for j, name in enumerate(self.numeric):
+                if self.space[name].codes:
+                    found[..., j] |= self.space[name].are_codes(numbers[..., j])
+        return found
+
+
+def fill_of(space: FeatureSpace | None, name: Any) -> float:
+    """Return how far an amount of a column is from a missing cell and from a code, at scale 1: its fill, if finite."""
+    if space is None or np.isinf(space[name].fill):
+        return 1.0
+    return space[name].fill
+
 
 def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[TableRows]:
     """Read tables that belong together. ``x`` is one row; every other table has one row or more.
 
     A column is a number or a category. With a space: continuous and integer columns are numbers. Without one: columns
     of a number dtype in the first frame among the tables; where there is no frame, all. Frames are matched by column
-    name, arrays by position. Rows of ``data`` that lack a cell are left out, with a warning.
+    name, arrays by position. Rows of ``data`` that lack a cell are left out, with a warning; not for cells of columns
+    that may be missing by the space.
 
     Parameters
     ----------
@@ -79,8 +107,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     InvalidTypeError
         No table, text where numbers are needed.
     InvalidValueError
-        An empty table, another number of columns, a column that is missing or too much, a missing or infinite value;
-        ``data`` of which each row lacks a cell.
+        An empty table, another number of columns, a column that is missing or too much, an infinite value, a missing
+        one where the space has none; ``data`` of which each row lacks a cell.
 
     Examples
     --------
@@ -109,8 +137,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     coding = {name: _coding(space, name) for name in categorical}
     tables = []
     for word, frame in frames.items():
-        numbers = [_numbers(who, word, name, frame[name]) for name in numeric]
-        codes = [_codes(who, word, frame[name], coding[name]) for name in categorical]
+        numbers = [_numbers(who, word, name, frame[name], space) for name in numeric]
+        codes = [_codes(who, word, frame[name], coding[name], space) for name in categorical]
         tables.append(
             TableRows(
                 word=word,
@@ -127,6 +155,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
 def whole_people(who: str, space: FeatureSpace | None, data: Any, labels: Any = None) -> tuple[Any, Any]:
     """Return rows of data, and their labels if there are any, without the rows that lack a cell, after a warning.
 
+    Cells of columns that may be missing by the space do not count.
+
     Raises
     ------
     InvalidTypeError, InvalidValueError
@@ -137,6 +167,11 @@ def whole_people(who: str, space: FeatureSpace | None, data: Any, labels: Any = 
         but = f"the shape of labels is {np.shape(labels)}"
         raise InvalidValueError(who, f"a label for {each_of(len(frame), 'row')} of data", but, "Correct it.")
     table = frame if _has_names(data) else data
+    if space is not None:
+        needed = [feature for feature in space if feature.missing is False]
+        if not needed:
+            return data, labels
+        space = FeatureSpace(needed)
     kept = rows_to_keep(who, space, table, word="data", frame=frame, labels=labels)
     if kept is None:
         return data, labels
@@ -230,7 +265,18 @@ def _matched(
     return frame
 
 
-def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
+def _may_be_missing(space: FeatureSpace | None, name: Any) -> bool:
+    return space is None or space[name].missing is not False
+
+
+def _then(space: FeatureSpace | None, name: Any) -> str:
+    """Say what to do about a missing cell that is refused."""
+    if space is None:
+        return "Drop or fill it."
+    return f"Drop or fill it, or say that it may be missing: space.update({name!r}, missing=True)."
+
+
+def _numbers(who: str, word: str, name: Any, column: pd.Series[Any], space: FeatureSpace | None) -> Floats:
     if not is_number_dtype(column.dtype):
         for cell in column.tolist():
             if not _is_number(cell):
@@ -239,11 +285,15 @@ def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
                 raise InvalidTypeError(who, f"numbers in column {name!r}", but, then)
         column = column.astype(object)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
+    is_refused = ~np.isfinite(values)
+    is_missing = np.isnan(values)
+    if _may_be_missing(space, name):
+        is_refused &= ~is_missing
+    if is_refused.any():
+        place = int(np.flatnonzero(is_refused)[0])
         but = f"column {name!r} of {word} has {values[place]} in row {place}"
-        raise InvalidValueError(who, "finite numbers", but, "Drop or fill it.")
-    return values
+        raise InvalidValueError(who, "finite numbers", but, _then(space if is_missing[place] else None, name))
+    return np.where(is_missing, MISSING, values)
 
 
 def _is_number(cell: Any) -> bool:
@@ -261,18 +311,22 @@ def _coding(space: FeatureSpace | None, name: str) -> dict[Any, int]:
     return {level: rank for rank, level in enumerate(space[name].levels)}
 
 
-def _codes(who: str, word: str, column: pd.Series[Any], coding: dict[Any, int]) -> NDArray[np.intp]:
-    """Return a code per cell; values that are equal in Python are one category, whatever their types."""
-    absent = np.flatnonzero(column.isna().to_numpy())
-    if len(absent):
-        but = f"column {column.name!r} of {word} has none in row {absent[0]}"
-        raise InvalidValueError(who, "a value in every cell", but, "Fill it in.")
-    cells = column.astype(object).tolist()
+def _codes(
+    who: str, word: str, column: pd.Series[Any], coding: dict[Any, int], space: FeatureSpace | None
+) -> NDArray[np.intp]:
+    """Return a code per cell, -1 of a missing one; values that are equal in Python are one, whatever their types."""
+    is_missing = column.isna().to_numpy()
+    if is_missing.any() and not _may_be_missing(space, column.name):
+        but = f"column {column.name!r} of {word} has none in row {np.flatnonzero(is_missing)[0]}"
+        raise InvalidValueError(who, "a value in every cell", but, _then(space, column.name))
+    codes = np.full(len(column), -1, dtype=np.intp)
+    cells = column[~is_missing].astype(object).tolist()
     try:
-        return np.array([coding.setdefault(cell, len(coding)) for cell in cells], dtype=np.intp)
+        codes[~is_missing] = [coding.setdefault(cell, len(coding)) for cell in cells]
     except TypeError as error:
         but = f"column {column.name!r} of {word} has others ({error})"
         raise InvalidTypeError(who, "plain values as categories", but, "Convert it.") from error
+    return codes
 
 
 def coordinates_of(space: FeatureSpace, points: Iterable[Mapping[str, float]]) -> Floats:

@@ -104,14 +104,7 @@ def test_a_value_outside_the_levels_or_not_whole_is_still_measured():
 @pytest.mark.parametrize(
     ("tables", "error", "message"),
     [
-        ({"S": [[1.0, np.nan]]}, InvalidValueError, "finite numbers, but column 1 of S has nan in row 0"),
         ({"S": [[1.0], [np.inf]]}, InvalidValueError, "column 0 of S has inf in row 1"),
-        (
-            {"S": pd.DataFrame({"a": pd.array([1, None], "Int64")})},
-            InvalidValueError,
-            "column 'a' of S has nan in row 1",
-        ),
-        ({"S": pd.DataFrame({"a": ["x", None]})}, InvalidValueError, "column 'a' of S has none in row 1"),
         ({"S": [["x"]]}, InvalidTypeError, "numbers in column 0, but S has 'x' there"),
         ({"S": [[1, 2], [3]]}, InvalidValueError, "rows of one length in S"),
         ({"S": [1, 2, 3]}, InvalidValueError, "two dimensions as S, but its shape is"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from ceopt import Feature, FeatureSpace, verify
+from ceopt import Feature, FeatureSpace, metrics, verify
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.oracle.model import broken_moves
@@ -145,6 +145,12 @@ def test_the_users_own_model_says_what_a_gap_means():
 
     assert report.to_frame()["prediction"].tolist() == ["yes", "no"]
     assert report.to_frame()["valid"].tolist() == [True, False]
+
+
+def test_metrics_count_the_same_faults():
+    broken = [BLANK | {"income": 5050.0}, BLANK | {"asked": -8, "age": 40}, BLANK]
+
+    assert metrics.broken_rules(BLANK, broken, SPACE).tolist() == [1, 2, 0]
 
 
 # ---- judged and reached: two codes that share nothing ----------------------------------------------------------------
