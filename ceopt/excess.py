@@ -20,11 +20,12 @@ from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.reachable import first_amount
 from ceopt.formulations.space.space import (
     FeatureSpace,
-    complete_rows,
     known_part,
     known_row,
     require_space,
+    usable_part,
     warn_of,
+    warn_of_gaps,
 )
 from ceopt.oracle.model import Check, ModelOracle, is_off_steps
 from ceopt.result.solution_set import SolutionSet
@@ -122,7 +123,8 @@ def excess(
     require_space("excess", space)
     ranks, rows = answer_rows("excess", answers)
     warn_of("excess", space, answers=all_names(space, rows), factual=factual, data=data)
-    data = complete_rows("excess", space, known_part(space, data))
+    warn_of_gaps("excess", space, but_gaps=True, data=data)
+    data = usable_part(space, data)
     began = time.perf_counter()
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False

@@ -27,7 +27,7 @@ from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.space.reachable import Interval, reach_of
-from ceopt.formulations.space.space import FeatureSpace, complete_part, require_space
+from ceopt.formulations.space.space import FeatureSpace, require_space, usable_part
 from ceopt.formulations.targets import parse_target
 from ceopt.oracle.model import LIBRARIES
 from ceopt.result.cohort import Cohort
@@ -183,7 +183,7 @@ def fit_of(
     if isinstance(settings.constraints, Iterator):
         but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
-    used = X if data is None else complete_part(space, data).copy()
+    used = X if data is None else usable_part(space, data).copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
     prepared = replace(prepared, fingerprints=fingerprints_of(model, used))
     rows = rows_of(X, space)
@@ -323,7 +323,7 @@ class BlackBoxFit:
             raise changed("surrogate")
         if content_of(settings.target) != content_of(known.settings.target):
             raise changed("target")
-        used = self.X if data is None else complete_part(space, data)
+        used = self.X if data is None else usable_part(space, data)
         asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
         if _state_of(model, asked, self.rows) != self.model:
             raise changed_model(model)
@@ -352,7 +352,7 @@ def black_box_fit(
         A setting or a model that does not fit.
     """
     require_space("Recourse", space)
-    used = X if data is None else complete_part(space, data)
+    used = X if data is None else usable_part(space, data)
     asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
     if y is not None:
         _check_labels(y, len(X), parse_rules(settings.constraints, space))

@@ -15,15 +15,14 @@ from ceopt.base.parallel import whole_jobs
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import (
     FeatureSpace,
-    complete_part,
     has_every_cell,
     known_row,
     line_of_gaps,
     require_every_label,
     require_space,
     taken,
+    usable_part,
     warn_of,
-    warn_of_codes,
     warn_of_gaps,
 )
 from ceopt.population import (
@@ -112,8 +111,8 @@ def explain(
     constraints
         Rules such as ``MaxChanges(3)`` or ``Linear({...}, "<=", 1)``.
     data
-        Rows in raw units, from which a search may start, and from which "mahalanobis" takes its covariance. Those with
-        missing cells are left out.
+        Rows in raw units, from which a search may start, and from which "mahalanobis" takes its covariance. Those that
+        lack a cell are left out, but for cells that may be missing, as the space says.
     solver
         A name of ``ceopt.solvers.available()``, or "auto".
     time_limit_s
@@ -171,7 +170,7 @@ def explain(
         data or the model are passed over (see ``SolutionSet.beyond``).
     SpaceWarning
         A row, data or starts with columns that the space does not have: they are left out, and named once a call. Rows
-        of data or starts with missing cells, which are left out, and counted once a call. A row that stands on a code.
+        of data or starts that lack a cell that may not be missing, which are left out, and counted once a call.
 
     Raises
     ------
@@ -207,11 +206,10 @@ def explain(
     )
     require_space("explain", space)
     warn_of("explain", space, row=row, data=data, starts=starts)
-    warn_of_gaps("explain", space, data=data, starts=starts)
+    warn_of_gaps("explain", space, but_gaps=True, data=data, starts=starts)
     row = known_row("explain", space, row)
-    warn_of_codes("explain", space, row)
-    data = complete_part(space, data)
-    starts = complete_part(space, starts)
+    data = usable_part(space, data)
+    starts = usable_part(space, starts)
     try:
         if surrogate is not None:
             with until(began + settings.limit_s()):
@@ -253,7 +251,7 @@ random_state, solver_options, why, surrogate, starts
     Attributes
     ----------
     data_
-        A copy of the frame given to ``fit``, without the rows that have missing cells.
+        A copy of the frame given to ``fit``, without the rows that lack a cell that may not be missing.
     prepared_
         The model as read, or as a black box with what it says of the data, and the settings as ``fit`` checked them.
     fit_
@@ -349,15 +347,15 @@ random_state, solver_options, why, surrogate, starts
         CeoptError
             As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, a label
             that is missing, or a target class that ``y`` never holds. Columns that the space does not have are left out
-            with a warning, and so are rows with missing cells, of ``X`` with their labels.
+            with a warning, and so are rows that lack a cell that may not be missing, of ``X`` with their labels.
         """
         self._check_frame("Recourse.fit", X)
         if np.shape(y) == (len(X),):  # other shapes are refused later
             require_every_label("Recourse.fit", y)
         warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
-        lines = {"X": line_of_gaps(self.space, X, word="X", y=y)}
-        warn_of_gaps("Recourse.fit", self.space, lines=lines, X=X, data=self.data, starts=self.starts)
-        X, y = self._complete(X[list(self.space.names)].copy(), y)  # they are read later, and the caller may change X
+        lines = {"X": line_of_gaps(self.space, X, word="X", but_gaps=True, y=y)}
+        warn_of_gaps("Recourse.fit", self.space, but_gaps=True, lines=lines, X=X, data=self.data, starts=self.starts)
+        X, y = self._usable(X[list(self.space.names)].copy(), y)  # they are read later, and the caller may change X
         self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared
         self.data_ = X
@@ -365,16 +363,19 @@ random_state, solver_options, why, surrogate, starts
         self.feature_names_in_ = np.array(self.space.names, dtype=object)
         return self
 
-    def _complete(self, X: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, Any]:
-        """Return the rows that lack no cell, and their labels; another number of labels than rows is refused later."""
-        is_whole = has_every_cell(self.space, X)
-        if is_whole.all() or (y is not None and np.shape(y) != is_whole.shape):
+    def _usable(self, X: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, Any]:
+        """Return the rows that lack no cell but what may be missing, and their labels.
+
+        Another number of labels than rows is refused later.
+        """
+        is_usable = has_every_cell(self.space, X, but_gaps=True)
+        if is_usable.all() or (y is not None and np.shape(y) != is_usable.shape):
             return X, y
-        return X[is_whole], taken(y, is_whole)
+        return X[is_usable], taken(y, is_usable)
 
     def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
         settings = self._settings()
-        starts = complete_part(self.space, self.starts)
+        starts = usable_part(self.space, self.starts)
         if self.surrogate is not None:
             return black_box_fit(
                 self.model, self.space, settings, data=self.data, X=X, y=y, surrogate=self.surrogate, starts=starts
@@ -445,7 +446,7 @@ random_state, solver_options, why, surrogate, starts
             self.data,
             self._settings(),
             surrogate=self.surrogate,
-            starts=complete_part(self.space, self.starts),
+            starts=usable_part(self.space, self.starts),
         )
         if n is not None:
             prepared = prepared.with_n(check_setting("n", n))
@@ -455,7 +456,6 @@ random_state, solver_options, why, surrogate, starts
         self._check_frame("Recourse.explain", frame)
         warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
-        warn_of_codes("Recourse.explain", self.space, queries)
         options = prepared.options() | self.fit_.marks() | {"rules": content_of(_listed(self.constraints))}
         done: list[SolutionSet | None] = [None] * len(queries)
         if resume is not None:

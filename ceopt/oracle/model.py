@@ -27,7 +27,7 @@ from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.reachable import first_amount
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, rows_to_keep, taken
 from ceopt.formulations.targets import (
     AtLeast,
     AtMost,
@@ -57,11 +57,15 @@ from ceopt.solvers.errors import (
 
 # ==== Favourable rows of the data: by their labels, or else by the model ==============================================
 
+_LEARNER: Final = "A rule that learns from rows of the target"
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FavourableRows:
     """Gives the rows of the target class to rules that learn from them, as coordinates (n, d).
+
+    Rows with missing cells are left out, with a warning, and so, without one, are those on a code of a number.
 
     Parameters
     ----------
@@ -84,16 +88,22 @@ class FavourableRows:
         """Return the favourable rows; raise InvalidValueError without data."""
         if self.labelled is not None:
             X, y = self.labelled
-            is_favourable = labels_in_target(y, len(X), self.target)
-            return self.space.coordinates(X[list(self.space.names)][is_favourable])
+            kept = rows_to_keep(_LEARNER, self.space, X, word="X", y=y)
+            X, y = taken(X, kept), taken(y, kept)
+            return self._amounts(X[list(self.space.names)][labels_in_target(y, len(X), self.target)])
         if self.data is None:
             then = "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own."
-            raise InvalidValueError("A rule that learns from rows of the target", "data", "no data is given", then)
-        frame = self.data[list(self.space.names)]
-        coordinates = self.space.coordinates(frame)  # refuses by name what the model would refuse otherwise
-        if not len(frame):
-            return coordinates
-        return coordinates[self.oracle.meets(frame, self.target)]
+            raise InvalidValueError(_LEARNER, "data", "no data is given", then)
+        frame = complete_rows(_LEARNER, self.space, self.data[list(self.space.names)])
+        self.space.coordinates(frame)  # refuses by name what the model would refuse otherwise
+        if len(frame):
+            frame = frame[self.oracle.meets(frame, self.target)]
+        return self._amounts(frame)
+
+    def _amounts(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the coordinates of the rows that are on no code of a number."""
+        coordinates = self.space.coordinates(frame)
+        return coordinates[~on_codes(self.space, coordinates)]
 
 
 def labels_in_target(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:

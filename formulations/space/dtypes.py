@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -124,6 +125,20 @@ def dtype_with_gaps(dtype: Any) -> Any:
     if dtype.kind == "b":
         return np.dtype(object)
     return dtype
+
+
+def are_gaps(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Return which cells of a column are missing, (n,): None, NaN, NA and NaT are one thing.
+
+    Examples
+    --------
+    >>> are_gaps(pd.Series([0.0, None, 1.0], dtype="Float64") / pd.Series([0.0, 1.0, 1.0])).tolist()
+    [True, True, False]
+    """
+    missing = column.isna().to_numpy(dtype=bool)
+    if not isinstance(column.dtype, np.dtype) and pd.api.types.is_float_dtype(column.dtype):  # NaN is no NA there
+        missing = missing | np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return missing
 
 
 def pool(levels: Sequence[Any], dtype: Any) -> Any:

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.digits import digits, places_of
-from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype
-from ceopt.formulations.space.feature import Feature, Kind, require_level
-from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, plain
+from ceopt.formulations.space.dtypes import are_gaps, dtype_text, is_number_dtype, is_object_dtype
+from ceopt.formulations.space.feature import CODES, FINITE, LEVELS, Feature, Kind, require_level
+from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, is_number, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 
 _WHO = "FeatureSpace.infer"
@@ -22,6 +22,8 @@ _ORDINAL = OrNone(MappingOf(_NO_ORDINAL))
 _NAMES = ListOf(Refusal("{name} to be a list of column names", "Correct it.", error=InvalidTypeError))
 _LEVELS = ListOf(Refusal("its levels in a list, lowest first", "Correct it.", error=InvalidTypeError))
 _STEPS = Flag()
+_NO_CODES = Refusal("codes as a mapping of names to codes", 'Write {"late": [-9]}.', error=InvalidTypeError)
+_CODED = OrNone(MappingOf(_NO_CODES))
 _NO_MOVES = Refusal("moves as a mapping of names to words", 'Write {"age": "up"}.', error=InvalidTypeError)
 _MOVES = OrNone(MappingOf(_NO_MOVES))
 #: What a column may do, in the words of the printed space.
@@ -46,6 +48,7 @@ def infer_features(
     continuous: Iterable[str] | None = None,
     moves: Mapping[str, str] | None = None,
     steps: bool = True,
+    codes: Mapping[str, Any] | None = None,
 ) -> list[Feature]:
     """Describe each column of ``frame``; see :meth:`FeatureSpace.infer`, whose work this is, but for its warnings."""
     _check_frame(frame)
@@ -59,10 +62,15 @@ def infer_features(
     named = _named(frame, kinds)
     may_move = _moves(frame, moves)
     in_steps = _STEPS.require(_WHO, "steps", steps)
+    coded = _CODED.require(_WHO, "codes", codes) or {}
+    for name in coded:
+        Choice(frame.columns).require(_WHO, "column", name)
     orders = ordinal or {}
     features = []
     for name in frame.columns.tolist():
-        feature = _describe(name, frame[name], named.get(name), orders.get(name), in_steps=in_steps)
+        feature = _describe(
+            name, frame[name], named.get(name), orders.get(name), in_steps=in_steps, codes=coded.get(name, ())
+        )
         if name in may_move:
             feature = replace(feature, **may_move[name])
         features.append(feature)
@@ -133,46 +141,105 @@ def _refuse_unparted(frame: pd.DataFrame) -> None:
 
 
 def _describe(
-    name: str, column: pd.Series[Any], kind: Kind | None, order: Sequence[Any] | None, *, in_steps: bool
+    name: str,
+    column: pd.Series[Any],
+    kind: Kind | None,
+    order: Sequence[Any] | None,
+    *,
+    in_steps: bool,
+    codes: Sequence[Any] | Mapping[Any, str],
 ) -> Feature:
     who = f"Column {name!r}"
     text = dtype_text(who, column.dtype)
-    present = column.dropna()
-    if not len(present):
-        raise InvalidValueError(who, "at least one value", "every cell is missing", "Fill it in or leave it out.")
-    values = _values(who, column.dtype, present)
+    is_missing = are_gaps(column)
+    present = column[~is_missing]
+    amounts = _amounts(who, present, codes)
+    values = _values(who, column.dtype, amounts)
     is_named = kind is not None
     step = None
-    decimals = None
+    guess = f"named {kind}"
     if kind is None:
         kind, reason = _guess(column.dtype, values)
+        if kind in FINITE:  # a code is a level too
+            kind, reason = _guess(column.dtype, _values(who, column.dtype, present))
         if kind == "continuous" and in_steps:
             step, reason = _step(values)
         guess = f"{text} -> {kind}"
         if reason:
             guess += f" ({reason})"
-    else:
-        guess = f"named {kind}"
-    common: dict[str, Any] = {"dtype": text, "guess": guess}
+    if is_missing.any():
+        guess += f", may be missing ({_share(int(is_missing.sum()), len(column))} of rows)"
+    common: dict[str, Any] = {"kind": kind, "dtype": text, "guess": guess, "missing": bool(is_missing.any())}
     if isinstance(column.dtype, pd.CategoricalDtype):
         common["categories"] = tuple(map(plain, column.dtype.categories.tolist()))
     if kind in {"continuous", "integer"}:
-        found = _numbers(who, kind, column.dtype, values, present)
+        common |= _numbers(who, kind, column.dtype, values, amounts)
         if kind == "continuous":
-            decimals = _decimals(values)
+            common["decimals"] = _decimals(values)
+        if kind == "continuous" and step is None and len(codes):
+            then = f"Write space = space.update({name!r}, step=..., codes={codes!r}, data=frame) after infer instead."
+            raise InvalidValueError(who, "a step beside codes", "it moves by any amount", then)
         if step is not None:
-            found.update(written_ends(found["lower"], found["upper"], decimals))
-        return Feature(name, kind=kind, step=step, step_inferred=True, decimals=decimals, **common, **found)
-    levels = values
+            common |= written_ends(common["lower"], common["upper"], common["decimals"])
+        return Feature(name, step=step, step_inferred=True, codes=codes, **common)
+    levels = _values(who, column.dtype, present)
+    known = levels
     if is_named and kind == "ordinal":
-        levels = _ordered(who, values, order)
-    if kind == "binary" and _are_bools(levels):
-        levels = [False, True]
-    if kind == "binary" and len(levels) != 2:
-        raise InvalidValueError(
-            who, "exactly two values to be binary", f"it holds {len(levels)}", "Name it categorical or ordinal."
-        )
-    return Feature(name, kind=kind, levels=tuple(levels), **common)
+        known = list(map(plain, LEVELS.require(who, "levels", order)))
+        beside = [code for code in codes_listed(who, codes) if code in levels and code not in known]
+        levels = _ordered(who, levels, [*beside, *known])
+        known = levels
+    return _of_levels(who, name, levels, _among_levels(codes, known), common)
+
+
+def _of_levels(who: str, name: str, levels: list[Any], codes: Any, common: dict[str, Any]) -> Feature:
+    """Return a column of levels."""
+    if common["kind"] == "binary":
+        if _are_bools(levels):
+            levels = [False, True]
+        if len(levels) != 2:
+            raise InvalidValueError(
+                who, "exactly two values to be binary", f"it holds {len(levels)}", "Name it categorical or ordinal."
+            )
+    return Feature(name, levels=tuple(levels), codes=codes, **common)
+
+
+def _amounts(who: str, present: pd.Series[Any], codes: Any) -> pd.Series[Any]:
+    """Return the cells that hold no code, or refuse a column that has none."""
+    if not len(present):
+        raise InvalidValueError(who, "at least one value", "every cell is missing", "Fill it in or leave it out.")
+    amounts = present[~hold_codes(present, codes_listed(who, codes))]
+    if not len(amounts):
+        but = "each cell is missing or holds a code"
+        raise InvalidValueError(who, "an amount in the frame", but, "Give rows that have one.")
+    return amounts
+
+
+def codes_listed(who: str, codes: Any) -> list[Any]:
+    """Return codes as a list of plain values; of a mapping from codes to what they mean, its keys."""
+    return list(map(plain, CODES.require(who, "codes", list(codes) if isinstance(codes, Mapping) else codes)))
+
+
+def hold_codes(column: pd.Series[Any], codes: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which cells of a column, none of them missing, hold one of the codes, (n,)."""
+    if is_number_dtype(column.dtype):
+        codes = list(filter(is_number, codes))
+    elif isinstance(column.dtype, pd.StringDtype):
+        codes = [code for code in codes if isinstance(code, str)]
+    return column.isin(codes).to_numpy(dtype=bool)
+
+
+def _among_levels(codes: Any, levels: Sequence[Any]) -> Any:
+    """Return the codes that are levels, with what they mean where that is said: others are no levels to stand on."""
+    if isinstance(codes, Mapping):
+        return {code: text for code, text in codes.items() if plain(code) in levels}
+    return [code for code in codes if plain(code) in levels]
+
+
+def _share(count: int, total: int) -> str:
+    """Return a share as people say it."""
+    percent = round(100.0 * count / total)
+    return f"{percent} %" if percent else "under 1 %"
 
 
 def _are_bools(values: list[Any]) -> bool:

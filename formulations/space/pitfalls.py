@@ -23,6 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.dtypes import are_gaps
+from ceopt.formulations.space.infer import codes_listed, hold_codes
 from ceopt.formulations.tolerances import CORRELATED, SUM_ROUNDING
 from ceopt.solvers.checks import Floats, plain
 
@@ -436,6 +438,10 @@ _SPIKE: Final = 3.0
 #: Share of the range of the amounts by which a 0 that stands for something else lies apart from them.
 _BESIDE_ZERO: Final = 0.2
 
+#: Levels that say, in any case, that nothing is known.
+_UNKNOWN: Final = frozenset({"?", "unknown", "n/a", "nan"})
+_NO_CODES: Final[Mapping[str, Any]] = {}
+
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
 _THOUSANDS: Final = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 _COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+\s*")
@@ -460,7 +466,10 @@ class Pitfall:
     """
 
     column: str
-    kind: Literal["protected", "grows", "identifier", "text", "code", "constant", "codes", "one_hot", "sum", "same"]
+    kind: Literal[
+        "protected", "grows", "identifier", "text", "code", "constant", "codes", "unknown", "absent", "one_hot", "sum",
+        "same",
+    ]  # fmt: skip
     found: str
     line: str
     others: tuple[str, ...] = ()
@@ -486,12 +495,19 @@ class Pitfall:
         return f"{self.seen}. {self.line}"
 
 
-def pitfalls(frame: pd.DataFrame, features: Sequence[Feature], *, settled: Collection[str] = ()) -> list[Pitfall]:
+def pitfalls(
+    frame: pd.DataFrame,
+    features: Sequence[Feature],
+    *,
+    settled: Collection[str] = (),
+    codes: Mapping[str, Any] = _NO_CODES,
+) -> list[Pitfall]:
     """Return what is easily overlooked in the columns of a frame, in their order.
 
     A kind that was named is decided, and so is how a ``settled`` column may move; what may not move cannot go wrong.
+    Named ``codes``, by column, are looked for in the frame, and what a column holds beside them is looked at.
     """
-    found: list[Pitfall] = []
+    found = [pitfall for name, listed in codes.items() for pitfall in _of_absent(name, frame[name], listed)]
     aside: set[str] = set()
     protected: list[str] = []
     for feature in features:
@@ -503,7 +519,7 @@ def pitfalls(frame: pd.DataFrame, features: Sequence[Feature], *, settled: Colle
         is_settled = feature.name in settled
         of_values = None
         if not is_named:
-            of_values = next(_of_values(feature, frame[feature.name], words), None)
+            of_values = next(_of_values(feature, _amounts_of(frame[feature.name], feature.codes), words), None)
         if of_values is not None and of_values.kind == "constant":
             aside.add(feature.name)
             if not is_settled:
@@ -513,8 +529,8 @@ def pitfalls(frame: pd.DataFrame, features: Sequence[Feature], *, settled: Colle
             found.append(of_values)
             if of_values.kind == "identifier":
                 aside.add(feature.name)
-        elif not is_named and not feature.is_finite:
-            found += _of_codes(feature, frame[feature.name])
+        elif not is_named:
+            found += _of_no_amounts(feature, frame[feature.name])
         if not is_settled:
             of_name = list(_of_name(feature, words))
             found += of_name
@@ -617,10 +633,49 @@ def _numbers_as_levels(feature: Feature, column: pd.Series[Any], words: Collecti
 
 
 # ---- values that stand for something else ----------------------------------------------------------------------------
+def _amounts_of(column: pd.Series[Any], codes: Sequence[Any]) -> pd.Series[Any]:
+    """Return the cells of a column that are neither missing nor on a code."""
+    present = column[~are_gaps(column)]
+    return present[~hold_codes(present, codes)]
+
+
+def _of_absent(name: str, column: pd.Series[Any], codes: Any) -> Iterator[Pitfall]:
+    """Yield the codes of a column that no cell holds."""
+    present = column[~are_gaps(column)]
+    absent = [code for code in codes_listed(f"Column {name!r}", codes) if not hold_codes(present, [code]).any()]
+    if absent:
+        found = f"has no cell with {', '.join(map(repr, absent))}, which infer was given as codes"
+        yield Pitfall(name, "absent", found, "Correct codes, or leave out what the data do not have.")
+
+
+def _of_no_amounts(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
+    """Yield that some values of a column look like no amounts."""
+    if feature.is_finite:
+        return _of_unknown(feature)
+    return _of_codes(feature, _amounts_of(column, feature.codes))
+
+
+def _of_unknown(feature: Feature) -> Iterator[Pitfall]:
+    """Yield that a level says that nothing is known, which answers may come from and go to."""
+    name = feature.name
+    for level in feature.levels:
+        if isinstance(level, str) and level.strip().lower() in _UNKNOWN and level not in feature.codes:
+            found = f"has the level {level!r}, which says that nothing is known, and answers may go there"
+            cell = f"frame[{name!r}]"
+            kind = f"{feature.kind}=[{name!r}]"
+            if feature.kind == "ordinal":
+                kind = f"ordinal={{{name!r}: {list(feature.levels)!r}}}"
+            line = (
+                f"Write codes={{{name!r}: [{level!r}]}} in infer, or {cell} = {cell}.mask({cell} == {level!r}) before "
+                f"the model is fitted, or {kind} in infer if it is a level like others."
+            )
+            yield Pitfall(name, "unknown", found, line)
+
+
 def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
     """Yield that some values of a column of numbers look like codes: no amounts, but words for what is not known."""
     name = feature.name
-    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
+    values, counts = np.unique(column.to_numpy(dtype=np.float64), return_counts=True)
     low = _codes_below(values, counts)
     high = _codes_below(-values[low:][::-1], counts[low:][::-1], is_upper=True)
     if not low + high:
@@ -633,9 +688,10 @@ def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
         f"holds {shown} beside amounts from {digits(amounts[0])} to {digits(amounts[-1])}, which "
         f"{'looks like a code' if is_one else 'look like codes'} and no amount, and answers may go there"
     )
+    step = "" if feature.spacing is not None else "step=..., "  # codes need one
     line = (
-        f"Write space = space.update({name!r}, codes=[{shown}], data=frame), or {feature.kind}=[{name!r}] in infer if "
-        f"{'it counts something' if is_one else 'they count something'}."
+        f"Write space = space.update({name!r}, {step}codes=[{shown}], data=frame), or {feature.kind}=[{name!r}] in "
+        f"infer if {'it counts something' if is_one else 'they count something'}."
     )
     yield Pitfall(name, "codes", found, line)
 

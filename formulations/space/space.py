@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
+from ceopt.formulations.space.dtypes import are_gaps, is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import (
     CODES,
     MISSING,
@@ -142,10 +142,11 @@ _LEFT_OUT: Final = {"name", "categories"}
 _PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
 
 #: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
-_TITLES: Final = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "guess")
-_OPTIONAL: Final = {"step", "unit"}
+_TITLES: Final = ("name", "kind", "range or levels", "missing", "fill", "may move", "step", "weight", "unit", "guess")
+_OPTIONAL: Final = {"missing", "fill", "step", "unit"}
 _MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
-#: Characters of a list of levels that are shown.
+_MISSING: Final = {False: "", True: "may be", "stays": "stays", "may_vanish": "may vanish"}
+#: Characters of a list of levels, and of codes with what they mean, that are shown.
 _WIDEST: Final = 48
 
 
@@ -169,6 +170,8 @@ def to_text(features: Sequence[Feature]) -> str:
             width = max(map(len, (title, *cells)))
             columns.append([text.ljust(width) for text in (title, "-" * width, *cells)])
     lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
+    if any(_fill(feature) for feature in features):
+        lines.append("fill: what a missing cell or a code moves that becomes an amount, if not 1; inf: it stays")
     if any("~" in _range(feature) for feature in features if not feature.is_finite):
         lines.append("~ bound seen in the data: it widens for the row asked about")
     return "\n".join(lines)
@@ -180,6 +183,8 @@ def _cells(feature: Feature) -> tuple[str, ...]:
         printable(feature.name),
         feature.kind,
         (_levels(feature) if feature.is_finite else _range(feature)) + _codes(feature),
+        _MISSING[feature.missing],
+        _fill(feature),
         _MOVES[feature.direction] if feature.mutable else "fixed",
         "" if feature.step is None else digits(feature.step),
         _weight(feature),
@@ -205,11 +210,23 @@ def _levels(feature: Feature) -> str:
     return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
 
 
+def _fill(feature: Feature) -> str:
+    """Return what filling in costs, where that is not what it costs by itself."""
+    if feature.fill == 1.0 or not (feature.missing or feature.codes):
+        return ""
+    return digits(feature.fill)
+
+
 def _codes(feature: Feature) -> str:
+    """Return the codes in brackets, with what they mean where that is said and not too long."""
     if not feature.codes:
         return ""
     shown = [str(code) if isinstance(code, str) else digits(code) for code in feature.codes]
-    return f" (codes {', '.join(shown)})"
+    meant = [f"{code} {text}" for code, text in zip(shown, feature.code_labels, strict=False)]
+    if meant and len(", ".join(meant)) <= _WIDEST:
+        shown = meant
+    in_reach = " in reach" if feature.codes_in_reach else ""
+    return printable(f" (codes{in_reach} {', '.join(shown)})")
 
 
 def _range(feature: Feature) -> str:
@@ -309,13 +326,17 @@ class FeatureSpace:
         continuous: Iterable[str] | None = None,
         moves: Mapping[str, str] | None = None,
         steps: bool = True,
+        codes: Mapping[str, Sequence[Any] | Mapping[Any, str]] | None = None,
     ) -> Self:
         """Describe the columns of a frame; unnamed ones are guessed, and ``print(space)`` shows each guess.
 
         Bool and two-valued text -> binary; text, object, category -> categorical; ordered category -> ordinal;
-        integers -> integer; floats -> continuous. Bounds are the least and greatest value, levels those that occur,
-        scales the data's own; missing cells are ignored for all three. Bounds found here widen for the row that is
-        asked about, bounds set with :meth:`update` do not.
+        integers -> integer; floats -> continuous. Bounds are the least and greatest amount, levels those that occur,
+        scales those of the amounts: missing cells and codes count for none of the three. Bounds found here widen for
+        the row that is asked about, bounds set with :meth:`update` do not.
+
+        A column with missing cells (None, NaN, NA, NaT) may be missing (see :class:`Feature`). A model that takes none
+        is then refused, by the name of the column: ``space.update(name, missing=False)`` asks about whole rows alone.
 
         Floats of at most three decimals move by the step of their decimals (1, 0.1, 0.01 or 0.001), counted from the
         person's own value, so that answers come out as finely as the data. The optimum is then that of the grid. The
@@ -339,19 +360,22 @@ class FeatureSpace:
             Name -> how the column may move, in the words of the printed space: "any", "up", "down" or "fixed".
         steps
             Whether floats of few decimals move by steps; False lets all of them take any number.
+        codes
+            Name -> values that are no amounts, a list or a mapping to what each means, as in :class:`Feature`. One that
+            no cell holds is warned of.
 
         Warns
         -----
         SpaceWarning
-            A column that may be meant otherwise than it is described.
+            A column that may be meant otherwise than it is described; a code that no cell holds.
 
         Raises
         ------
         InvalidTypeError
             Not a frame, or a column of datetimes, of complex numbers, of mixed types, or not of the kind named.
         InvalidValueError
-            No rows, a column without any value or with an infinite one, a column name twice; one column alone whose
-            name is that of several.
+            No rows, a column without any amount or with an infinite one, a column name twice; one column alone whose
+            name is that of several; codes of a column that moves by any amount.
         UnknownNameError
             A named column that the frame does not have, a move that does not exist.
         """
@@ -364,8 +388,9 @@ class FeatureSpace:
             continuous=continuous,
             moves=moves,
             steps=steps,
+            codes=codes,
         )
-        for pitfall in pitfalls(frame, features, settled=frozenset(moves or ())):
+        for pitfall in pitfalls(frame, features, settled=frozenset(moves or ()), codes=codes or {}):
             warn(pitfall.sentence)
         return cls(features)
 
@@ -717,7 +742,7 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
         As :meth:`Feature.to_coordinate`, for the first value at fault.
     """
     if feature.missing is not False:
-        is_missing = column.isna().to_numpy()
+        is_missing = are_gaps(column)
         if is_missing.any():
             coordinates = np.full(len(column), MISSING)
             coordinates[~is_missing] = column_coordinates(feature, column[~is_missing])
@@ -777,7 +802,7 @@ def _with_codes(feature: Feature, codes: Sequence[Any] | Mapping[Any, str], colu
 
 def _amounts(feature: Feature, column: pd.Series[Any], codes: Sequence[Any]) -> Coordinates:
     """Return the numbers of a column that are no codes, or refuse one that has none."""
-    coordinates = column_coordinates(feature, column.dropna())
+    coordinates = column_coordinates(feature, column[~are_gaps(column)])
     amounts = coordinates[~np.isin(coordinates, np.array(codes, dtype=np.float64))]
     if not len(amounts):
         but = "each cell is missing or holds a code"
@@ -897,53 +922,39 @@ def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
         )
 
 
-def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
-    """Warn, once for all people of a call, of those who stand on a code: such a column stays as it is."""
-    coded = [feature for feature in space if feature.codes and feature.mutable]
-    if not coded:
-        return
-    is_frame = isinstance(people, pd.DataFrame)
-    stands = {}
-    for feature in coded:
-        column = people[feature.name]
-        if not is_frame:
-            column = pd.Series([column], dtype=object)
-        stands[feature.name] = column.isin(feature.codes).to_numpy()
-    subject, verb = "the person", "stands"
-    if is_frame:
-        count = int(np.any(list(stands.values()), axis=0).sum())
-        subject = f"{count} of {counted(len(people), 'person', things='people')}"
-        verb = "stands" if count == 1 else "stand"
-    names = [name for name, is_there in stands.items() if is_there.any()]
-    if names:
-        warn(
-            f"{who}: {subject} {verb} on a code, no amount, in {_quoted(names)}: there it stays, and answers change "
-            "other columns. Write the amount into the row where it is known."
-        )
-
-
 # ---- rows of data with missing cells: left out, with one warning that counts them ------------------------------------
-def has_every_cell(space: FeatureSpace | None, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows of a frame lack no cell of the columns of the space, or of any column without a space, (n,)."""
-    return np.asarray(~_are_missing(space, frame).to_numpy().any(axis=1))
+def has_every_cell(
+    space: FeatureSpace | None, frame: pd.DataFrame, *, but_gaps: bool = False
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows of a frame lack no cell of the columns of the space, or of any column without a space, (n,).
+
+    With ``but_gaps`` a cell that may be missing, as the space says, does not count.
+    """
+    return np.asarray(~_are_missing(space, frame, but_gaps=but_gaps).to_numpy().any(axis=1))
 
 
-def _are_missing(space: FeatureSpace | None, frame: pd.DataFrame) -> pd.DataFrame:
+def _are_missing(space: FeatureSpace | None, frame: pd.DataFrame, *, but_gaps: bool) -> pd.DataFrame:
     """Return which cells are missing, of the columns that the space knows, or of all without a space."""
     if space is not None:
-        frame = frame[[name for name in space.names if name in frame.columns]]
-    return frame.isna()
+        counted_ones = [feature.name for feature in space if not (but_gaps and feature.missing)]
+        frame = frame[[name for name in counted_ones if name in frame.columns]]
+    columns = [are_gaps(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    table = np.array(columns, dtype=bool).reshape(frame.shape[1], len(frame)).T
+    return pd.DataFrame(table, index=frame.index, columns=frame.columns)
 
 
-def complete_part(space: FeatureSpace, data: Any) -> Any:
-    """Return the known part of data without the rows that lack a cell; itself where it is whole, or no frame."""
+def usable_part(space: FeatureSpace, data: Any) -> Any:
+    """Return the known part of data without the rows that lack a cell that may not be missing, as the space says.
+
+    Itself where there is no such row, or where it is no frame.
+    """
     data = known_part(space, data)
     if not isinstance(data, pd.DataFrame):
         return data
-    is_whole = has_every_cell(space, data)
-    if is_whole.all():
+    is_usable = has_every_cell(space, data, but_gaps=True)
+    if is_usable.all():
         return data
-    return data[is_whole]
+    return data[is_usable]
 
 
 def complete_rows(who: str, space: FeatureSpace, data: Any, word: str = "data") -> Any:
@@ -1029,15 +1040,18 @@ def cells_of(rows: Any) -> pd.DataFrame | None:
     return pd.DataFrame(array)
 
 
-def line_of_gaps(space: FeatureSpace | None, table: Any, *, word: str, **beside: Any) -> str:
+def line_of_gaps(space: FeatureSpace | None, table: Any, *, word: str, but_gaps: bool = False, **beside: Any) -> str:
     """Return the line that leaves out the rows of a table that lack a cell, with what stands beside them."""
     is_frame = isinstance(table, pd.DataFrame)
     beside = {name: part for name, part in beside.items() if part is not None}
     known = word
     subset = ""
     if space is not None:
-        known = f"{word}[list(space.names)]"
-        subset = "subset=list(space.names)"
+        names = "list(space.names)"
+        if but_gaps and any(feature.missing for feature in space):
+            names = "[feature.name for feature in space if not feature.missing]"
+        known = f"{word}[{names}]"
+        subset = f"subset={names}"
     if is_frame and not beside:
         return f"{word} = {word}.dropna({subset})"
     keep = f"~pandas.isna({word}).any(axis=1)"
@@ -1059,10 +1073,18 @@ def _quoted(names: Iterable[Any]) -> str:
     return text
 
 
-def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, str] | None = None, **given: Any) -> None:
+def warn_of_gaps(
+    who: str,
+    space: FeatureSpace | None,
+    *,
+    but_gaps: bool = False,
+    lines: Mapping[str, str] | None = None,
+    **given: Any,
+) -> None:
     """Warn, once for all that a call was given, of the rows of data that it leaves out, as cells of theirs are missing.
 
-    ``lines`` has the lines to write, by argument, where a row does not stand alone.
+    With ``but_gaps`` rows stay that lack what may be missing, as the space says. ``lines`` has the lines to write, by
+    argument, where a row does not stand alone.
 
     Raises
     ------
@@ -1075,7 +1097,7 @@ def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, st
     for word, part in given.items():
         if not isinstance(part, pd.DataFrame):
             continue
-        missing = _are_missing(space, part)
+        missing = _are_missing(space, part, but_gaps=but_gaps)
         n_left_out = int(missing.to_numpy().any(axis=1).sum())
         if not n_left_out:
             continue
@@ -1085,7 +1107,7 @@ def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, st
             raise InvalidValueError(who, f"rows of {word} without missing cells", but, "Fill them in first.")
         counts.append(f"{n_left_out:,} of {len(part):,} rows of {word}")
         columns.update(dict.fromkeys(gaps))
-        written.append((lines or {}).get(word) or line_of_gaps(space, part, word=word))
+        written.append((lines or {}).get(word) or line_of_gaps(space, part, word=word, but_gaps=but_gaps))
     if counts:
         link = "; " if any(";" in line for line in written) else " and "
         warn(
