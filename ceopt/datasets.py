@@ -171,9 +171,9 @@ def load(name: str) -> Bunch:
     Bunch
         ``data`` has the features; leaks of the label, groups and times are in ``extra``. ``space`` has kinds, levels,
         what is fixed and what only grows from the schema, bounds (inferred) and scales from the data. Numbers that the
-        schema calls codes (-9 for "no record") are the space's codes, and the least and greatest amounts are bounds
-        that hold: no answer becomes a code, and where a person stands on one the column stays, with a warning. Codes
-        count for no scale.
+        schema calls codes (-9 for "no record") are the space's codes, with what they mean, and the least and greatest
+        amounts are bounds that hold: no answer becomes a code, and who stands on one may stay or become an amount.
+        Codes count for no scale. A column with empty cells may be missing.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def _described_space(data: pd.DataFrame, described: list[dict[str, Any]]) -> Fea
 
 def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Feature:
     """Return a column's feature by the schema; its codes bound the amounts."""
-    amounts: dict[str, Any] = {"codes": tuple(map(int, column.get("codes", ())))}
+    amounts: dict[str, Any] = {"codes": {int(code): meaning for code, meaning in column.get("codes", {}).items()}}
     for word in ("lower", "upper"):
         if f"amount_{word}" in column:
             amounts |= {word: column[f"amount_{word}"], f"{word}_inferred": False}

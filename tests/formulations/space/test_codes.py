@@ -1,4 +1,4 @@
-"""Codes: values that are no amounts. Nobody becomes one; who stands on one is warned of, and stays there."""
+"""Codes: values that are no amounts. Nobody becomes one; who stands on one may stay, or become an amount."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ceopt.diverse import DiverseRobustExplainer
 from ceopt.formulations.costs.mahalanobis import covariance_of
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.surrogates import LocalSurrogateRecourse, ScaledColumns
 from ceopt.surrogates.rivals import question_of
@@ -71,26 +72,19 @@ def test_answers_are_those_of_enumeration_without_the_codes(row):
     assert ceopt.verify(result, MODEL, SPACE, target="yes").ok
 
 
-def test_who_stands_on_one_is_warned_of_once_and_stays():
-    with pytest.warns(ceopt.SpaceWarning) as caught:
-        result = ceopt.explain(LENIENT, CODED, SPACE, target="yes")
-    (warning,) = caught
-    assert str(warning.message) == (
-        "explain: the person stands on a code, no amount, in 'worst': there it stays, and answers change other "
-        "columns. Write the amount into the row where it is known."
-    )
-    assert result[0].values["worst"] == -9
+def test_who_stands_on_one_stays_where_that_is_least_and_is_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ceopt.explain(MODEL, PEOPLE[0], SPACE, target="yes")
+        result = ceopt.explain(LENIENT, CODED, SPACE, target="yes")
         ceopt.explain(LENIENT, CODED, SPACE.fix("worst"), target="yes")
+    assert result[0].values["worst"] == -9
 
 
-def test_a_cohort_says_how_many():
+def test_a_cohort_of_people_on_codes_is_asked_about_without_a_warning():
     people = pd.DataFrame([*PEOPLE, CODED])
-    recourse = ceopt.Recourse(MODEL, SPACE, target="yes").fit(people)
-    with pytest.warns(ceopt.SpaceWarning, match="2 of 6 people stand on a code, no amount, in 'inquiries', 'worst'"):
-        cohort = recourse.explain(people)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cohort = ceopt.Recourse(MODEL, SPACE, target="yes").fit(people).explain(people)
     assert not [result.reason for result in cohort if result.status == "error"]
 
 
@@ -116,8 +110,7 @@ def test_a_number_beyond_the_bounds_that_is_no_code_is_refused_as_ever():
 
 def test_why_nothing_is_possible_names_the_code():
     model = Affine([-1.0, -1.0, -1.0], -10.0, labels=("no", "yes"))
-    with pytest.warns(ceopt.SpaceWarning, match="stands on a code"):
-        result = ceopt.explain(model, PEOPLE[1] | {"worst": 0, "burden": 0}, SPACE, target="yes")
+    result = ceopt.explain(model, PEOPLE[1] | {"worst": 0, "burden": 0}, SPACE, target="yes")
     assert result.status == "infeasible"
     assert ("inquiries: on a code", "inquiries must stay -9") in [rule[:2] for rule in result.conflict]
 
@@ -133,24 +126,23 @@ def test_a_code_is_not_all_that_holds_a_column_that_is_fixed_or_moves_one_way(co
     """With every rule of ``late`` left out, its amounts reach the target: ``other`` alone is not in conflict."""
     late = Feature("late", kind="integer", lower=0, upper=9, codes=[code], **held)
     space = FeatureSpace([late, Feature("other", kind="integer", lower=0, upper=9, mutable=False)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ceopt.SpaceWarning)  # of a code, which is said where the column could move
-        result = ceopt.explain(model, {"late": code, "other": 2}, space, target="yes")
+    result = ceopt.explain(model, {"late": code, "other": 2}, space, target="yes")
     assert result.status == "infeasible"
     names = {name for name, _, _ in result.conflict}
     assert "other: fixed" in names
     assert any(name.startswith("late: ") for name in names), result.reason
 
 
-def test_update_names_them_and_refuses_what_is_an_amount():
+def test_update_names_them():
     space = FeatureSpace.infer(pd.DataFrame({"x": [-9, 0, 3, 7], "y": [0.5, 1.0, 2.0, 4.0]}))
     bounded = space.update("x", lower=0, codes=[-9])
     assert (bounded["x"].codes, bounded["x"].lower, bounded["x"].upper) == ((-9,), 0, 7)
     assert bounded.update("x", codes=[])["x"].codes == ()
     assert "0 .. ~7 (codes -9)" in str(bounded)
     assert bounded.to_frame().loc["x", "codes"] == (-9,)
-    with pytest.raises(InvalidValueError, match=r"'x' needs codes beyond its bounds.*-9 lies within \[-9, 7\]"):
-        space.update("x", codes=[-9])
+    assert "~-9 .. ~7 (codes -9)" in str(space.update("x", codes=[-9]))  # without data the bounds stay
+    with pytest.raises(InvalidValueError, match="'y' needs a step beside codes"):
+        space.update("y", kind="continuous", codes=[-9])
     with pytest.raises(InvalidTypeError, match="'x' needs numbers as codes, but one is 'none'"):
         space.update("x", codes=["none"])
     with pytest.raises(InvalidTypeError, match="codes in a list"):
@@ -204,23 +196,26 @@ def test_what_a_network_advises_is_put_off_codes():
     assert low[1, 0] == high[1, 0] == columns.encoded(rows)[1, 0]
 
 
-def test_a_level_that_is_a_code_is_neither_left_nor_taken_where_that_would_pay():
+def test_a_level_that_is_a_code_is_left_where_that_pays_and_never_taken():
     low_is_good = Affine([0.0, -1.0, -0.1], -0.5, labels=("no", "yes"))
     found = ceopt.explain(low_is_good, {"inquiries": 0, "worst": 2, "burden": 0}, SPACE, target="yes", why=False)
     assert found.status == "infeasible"  # -9 alone would do
     high_is_good = Affine([0.0, 1.0, -0.1], -1.5, labels=("no", "yes"))
-    with pytest.warns(ceopt.SpaceWarning, match="on a code"):
-        found = ceopt.explain(high_is_good, CODED, SPACE, target="yes", why=False)
-    assert found.status == "infeasible"  # another level would do
+    found = ceopt.explain(high_is_good, CODED, SPACE, target="yes", why=False)
+    assert found[0].values["worst"] in {1, 2}
+    assert found[0].cost == pytest.approx(1.0)  # what filling in costs, wherever it lands
     assert ceopt.explain(high_is_good, CODED | {"worst": 0}, SPACE, target="yes").status == "optimal"
 
 
-def test_a_number_that_is_a_code_is_not_left_where_that_would_pay():
+def test_a_number_that_is_a_code_is_left_where_that_pays():
     many_are_good = Affine([1.0, 0.0, -0.1], -1.5, labels=("no", "yes"))
     row = {"inquiries": -9, "worst": 1, "burden": 2}
-    with pytest.warns(ceopt.SpaceWarning, match="on a code"):
-        found = ceopt.explain(many_are_good, row, SPACE, target="yes", why=False)
-    assert found.status == "infeasible"  # an amount would do
+    found = ceopt.explain(many_are_good, row, SPACE, target="yes", why=False)
+    assert found[0].values["inquiries"] >= 2
+    assert found[0].cost == pytest.approx(1.0)
+    assert (
+        ceopt.explain(many_are_good, row, SPACE.update("inquiries", fill=np.inf), target="yes").status == "infeasible"
+    )
     assert ceopt.explain(many_are_good, row | {"inquiries": 0}, SPACE, target="yes").status == "optimal"
 
 
@@ -272,10 +267,12 @@ def test_codes_with_data_leave_bounds_that_were_seen_to_widen():
     assert FeatureSpace.infer(tenths).update("x", codes=[-99], data=tenths)["x"].lower == 0.1
 
 
-def test_codes_among_the_amounts_of_data_are_refused():
+def test_codes_among_the_amounts_of_data_are_cut_out_of_them():
     guessed = FeatureSpace.infer(BOTH, integer=["late"])
-    with pytest.raises(InvalidValueError, match=r"codes beyond its bounds, as no amount is one, but -8 lies within"):
-        guessed.update("late", codes=[-8, 98], data=BOTH)
+    late = guessed.update("late", codes=[-8, 98], data=BOTH)["late"]
+    assert (late.lower, late.upper, late.range) == (-9, 8, 17.0)
+    reach = reach_of(FeatureSpace([late]), {"late": 8.0})["late"]
+    assert [reach.holds(value) for value in (-9.0, -8.0, -7.0, 98.0)] == [True, False, True, False]
     with pytest.raises(InvalidTypeError, match="'late' needs numbers as codes, but one is 'none'"):
         guessed.update("late", codes=["none"], data=BOTH)
     with pytest.raises(InvalidTypeError, match="codes in a list"):
@@ -286,9 +283,10 @@ def test_codes_among_the_amounts_of_data_are_refused():
 
 @pytest.mark.parametrize("kind", ["integer", "continuous"])
 def test_bounds_that_were_seen_widen_no_further_than_to_a_code(kind):
-    told = FeatureSpace.infer(BOTH, **{kind: ["late"]}).update("late", codes=[-9, -8, 98], data=BOTH)
+    step = None if kind == "integer" else 1.0
+    told = FeatureSpace.infer(BOTH, **{kind: ["late"]}).update("late", step=step, codes=[-9, -8, 98], data=BOTH)
     assert told.row({"late": 97, "debt": 4.0})["late"] == 97.0
-    assert told.row({"late": 98, "debt": 4.0})["late"] == 98.0  # who stands on one is answered, and stays
+    assert told.row({"late": 98, "debt": 4.0})["late"] == 98.0  # who stands on one is answered
     for late in (99, -10):
         with pytest.raises(InvalidValueError, match=f"'late' needs .* its value is {late}.0. It lies beyond a code"):
             told.row({"late": late, "debt": 4.0})
