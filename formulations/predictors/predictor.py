@@ -32,6 +32,7 @@ from ceopt.formulations.predictors.representation import (
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding, levels_without_a_value
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
@@ -72,6 +73,7 @@ class Predictor:
     def __post_init__(self) -> None:
         columns = self.encoding.columns
         needed = self.core.n_inputs
+        self._check_gaps()
         if len(columns) < needed or (len(columns) != needed and not isinstance(self.core, TreeEnsemble)):
             raise UnsupportedModelError(
                 "The model", f"{needed} columns", f"the space gives {len(columns)}",
@@ -85,6 +87,15 @@ class Predictor:
                         f"MinMaxScaler or MaxAbsScaler clips {column.feature!r}",
                         "Fit the scaler with clip=False and bound the column in the space instead.",
                     )  # fmt: skip
+
+    def _check_gaps(self) -> None:
+        """Refuse a column that may be missing, that nothing fills in and that the representation takes no NaN of."""
+        if isinstance(self.core, TreeEnsemble) and self.core.takes_missing:
+            return
+        may_be_missing = {feature.name for feature in self.space if feature.missing is not False}
+        for column in self.encoding.columns:
+            if column.passes_gaps and column.feature in may_be_missing:
+                raise gap_error(name_of(self.model), column.feature)
 
     @property
     def parts(self) -> tuple[Predictor, ...]:
@@ -130,8 +141,23 @@ class Predictor:
                     ranks_of[name] = ranks_of.get(name, frozenset()) | frozenset(ranks.tolist())
         return ranks_of
 
+    def _check_levels(self, coordinates: ArrayLike) -> None:
+        if not (isinstance(self.core, TreeEnsemble) and self.core.takes_missing):
+            return  # which refuses NaN itself
+        rows = np.asarray(coordinates, dtype=np.float64)
+        for name, ranks in self.unseen.items():
+            if np.isin(rows[:, self.space.names.index(name)], list(ranks)).any():
+                raise InvalidValueError(
+                    "TreeEnsemble", "levels that the model was fitted on", f"column {name!r} holds another",
+                    "Remove the row.",
+                )  # fmt: skip
+
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
-        """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
+        """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K).
+
+        A level that the pipeline fails on is refused, as the matrix holds NaN there, which may be no missing cell.
+        """
+        self._check_levels(coordinates)
         if not self.encoding.is_wide:
             return self.core.score(self.encoding.matrix(coordinates))
         if isinstance(self.core, AbstractLayers):
@@ -143,6 +169,25 @@ class Predictor:
             checkpoint("scoring the data")
             scores.append(self.core.score(self.encoding.matrix(part)))
         return np.concatenate(scores)
+
+
+def name_of(model: Any) -> str:
+    """Return the class name of the estimator in a model: the last step of pipelines, the best of searches."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif type(model).__name__ == "Pipeline" and model.steps:
+            model = model.steps[-1][1]
+        else:
+            return type(model).__name__
+
+
+def gap_error(who: str, name: str) -> UnsupportedModelError:
+    """Return the refusal of a column that may be missing, in the name of what takes no missing cells."""
+    return UnsupportedModelError(
+        who, "a value in every cell", f"column {name!r} may be missing and nothing fills it in",
+        "Put a SimpleImputer before it, and fit it again.",
+    )  # fmt: skip
 
 
 @final
@@ -218,7 +263,8 @@ class Combination(AbstractRepresentation):
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores of rows of coordinates, (n,) if there is one and (n, K) else, members in order."""
-        coordinates = matrix_of("Combination.score", x, self.n_inputs, exactly=True)
+        coordinates = np.array(x, dtype=np.float64)
+        matrix_of("Combination.score", np.where(coordinates == MISSING, 0.0, coordinates), self.n_inputs, exactly=True)
         total = np.tile(self.offset, (len(coordinates), 1))
         for member, weights in zip(self.members, self.weights, strict=True):
             scores = member.score(coordinates)
@@ -232,11 +278,11 @@ class Combination(AbstractRepresentation):
 
 
 def coordinate_encoding(space: FeatureSpace) -> Encoding:
-    """Return the encoding whose matrix is the coordinates themselves: numbers, and ranks of levels."""
+    """Return the encoding whose matrix is the coordinates themselves: numbers, ranks of levels, and missing cells."""
     columns = []
     for f in space:
         if f.is_finite:
-            columns.append(Column(f.name, table=tuple(map(float, range(len(f.levels))))))
+            columns.append(Column(f.name, table=tuple(map(float, range(len(f.levels)))), missing=MISSING))
         else:
-            columns.append(Column(f.name))
+            columns.append(Column(f.name, missing=MISSING))
     return Encoding(tuple(columns), tuple(space.names))

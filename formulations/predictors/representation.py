@@ -273,14 +273,14 @@ def one_of(who: str, what: str, name: str, choices: Sequence[str]) -> str:
     return name
 
 
-def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool) -> Any:
+def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool, gaps: bool = False) -> Any:
     """Return a matrix of finite numbers with ``n_inputs`` columns (or more unless ``exactly``), or refuse it.
 
-    A sparse one stays sparse.
+    A sparse one stays sparse. With ``gaps`` it may hold NaN.
     """
     matrix: Any = x
     if not sp.issparse(x):  # a sparse one was made by an encoding, whose numbers are finite
-        matrix = as_numbers(who, "X", x)
+        matrix = as_numbers(who, "X", x, gaps=gaps)
     wide = matrix.shape[1] if matrix.ndim == 2 else -1
     if wide < n_inputs or (exactly and wide != n_inputs):
         raise InvalidValueError(
@@ -311,13 +311,13 @@ def with_head(representation: AbstractRepresentation, head: Head) -> AbstractRep
     return same
 
 
-def as_numbers(who: str, what: str, given: ArrayLike) -> Floats:
-    """Return finite numbers as float64, or refuse them in the name of ``who``."""
+def as_numbers(who: str, what: str, given: ArrayLike, *, gaps: bool = False) -> Floats:
+    """Return finite numbers, and with ``gaps`` NaN, as float64, or refuse them in the name of ``who``."""
     try:
         numbers = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidTypeError(who, f"numbers as {what}", f"{what} is {given!r}", "Give an array of numbers.") from None
-    refuse_infinite(who, what, numbers)
+    refuse_infinite(who, what, numbers[~np.isnan(numbers)] if gaps else numbers)
     return numbers
 
 

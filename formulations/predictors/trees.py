@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias, final
 
 import numpy as np
@@ -38,17 +39,18 @@ class Tree:
     A row goes left iff ``x <= threshold``, or at a node with a set iff ``x`` is one of the set's values. Other tests
     are these: ``x < t`` is ``x <= np.nextafter(t, -inf)`` in float64, and ``>`` and ``>=`` exchange the children.
 
-    ========= ========== ==========================================================
-    field     shape      meaning
-    ========= ========== ==========================================================
-    feature   (nodes,)   column of the matrix that the node compares; -1 at leaves
-    threshold (nodes,)   in units of the matrix, float64; ignored at leaves
-    left      (nodes,)   node of the left child; ignored at leaves
-    right     (nodes,)   node of the right child; ignored at leaves
-    value     (nodes, K) scores of the leaf; ignored at inner nodes
-    subset    (nodes,)   position in ``sets`` of the values that go left; -1: threshold
-    sets                 sets of values, none empty
-    ========= ========== ==========================================================
+    ============ ========== ==========================================================
+    field        shape      meaning
+    ============ ========== ==========================================================
+    feature      (nodes,)   column of the matrix that the node compares; -1 at leaves
+    threshold    (nodes,)   in units of the matrix, float64; ignored at leaves
+    left         (nodes,)   node of the left child; ignored at leaves
+    right        (nodes,)   node of the right child; ignored at leaves
+    value        (nodes, K) scores of the leaf; ignored at inner nodes
+    subset       (nodes,)   position in ``sets`` of the values that go left; -1: threshold
+    sets                    sets of values, none empty
+    missing_left (nodes,)   whether NaN goes left; None: the tree takes no NaN
+    ============ ========== ==========================================================
 
     Raises
     ------
@@ -63,6 +65,7 @@ class Tree:
     value: Floats
     subset: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     sets: tuple[frozenset[float], ...] = ()
+    missing_left: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         checkpoint("reading the trees")
@@ -76,6 +79,9 @@ class Tree:
         object.__setattr__(self, "value", value)
         nodes = self.feature.shape
         shapes = [nodes, self.threshold.shape, self.left.shape, self.right.shape, self.value.shape[:1], subset.shape]
+        if self.missing_left is not None:
+            object.__setattr__(self, "missing_left", np.array(self.missing_left, dtype=bool))
+            shapes.append(self.missing_left.shape)
         if len(set(shapes)) > 1 or len(nodes) != 1 or nodes[0] == 0 or self.value.ndim != 2:
             raise InvalidValueError("Tree", "arrays over the same nodes", f"their shapes are {shapes}", "Check them.")
         inner = self.inner
@@ -92,8 +98,9 @@ class Tree:
                 "Tree", "every node but the root to be the child of one node", "left and right say otherwise",
                 "Number the root 0 and give each node one parent.",
             )  # fmt: skip
-        for name in ("feature", "threshold", "left", "right", "value", "subset"):
-            getattr(self, name).setflags(write=False)
+        for name in ("feature", "threshold", "left", "right", "value", "subset", "missing_left"):
+            if getattr(self, name) is not None:
+                getattr(self, name).setflags(write=False)
 
     @classmethod
     def from_mapping(cls, nested: Mapping[str, Any]) -> Self:
@@ -158,7 +165,7 @@ class TreeWriter:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self._tests: list[tuple[int, float, int]] = []
+        self._tests: list[tuple[int, float, int, bool]] = []
         self._children: list[list[int]] = []
         self._sets: dict[frozenset[float], int] = {}
 
@@ -170,6 +177,7 @@ class TreeWriter:
         threshold: float = 0.0,
         members: frozenset[float] | None = None,
         value: Any = None,
+        missing_left: bool = False,
     ) -> int:
         """Write a node, a leaf unless it has a column, and return its number; only the root has no link."""
         number = len(self._tests)
@@ -177,17 +185,21 @@ class TreeWriter:
             parent, side = link
             self._children[parent][side] = number
         subset = -1 if members is None else self._sets.setdefault(members, len(self._sets))
-        self._tests.append((column, threshold, subset))
+        self._tests.append((column, threshold, subset, missing_left))
         self._children.append([-1, -1])
         self.values.append(value)
         return number
 
     def arrays(self, value: ArrayLike) -> dict[str, Any]:
-        """Return the fields of a :class:`Tree` with these values at its nodes, (nodes, K)."""
-        feature, threshold, subset = zip(*self._tests, strict=True)
+        """Return the fields of a :class:`Tree` with these values at its nodes, (nodes, K), but where NaN goes."""
+        feature, threshold, subset, _ = zip(*self._tests, strict=True)
         left, right = zip(*self._children, strict=True)
         columns = {"feature": feature, "threshold": threshold, "left": left, "right": right, "subset": subset}
         return {**columns, "value": value, "sets": tuple(self._sets)}
+
+    def missing_left(self) -> NDArray[np.bool_]:
+        """Return at which nodes NaN goes left, (nodes,), of a tree that takes NaN."""
+        return np.array([goes_left for *_, goes_left in self._tests])
 
 
 def _index(value: Any) -> int:
@@ -204,7 +216,7 @@ class StackedTrees:
     tree on ten rows, three times on thousands.
     """
 
-    __slots__ = ("_child", "_depth", "_feature", "_members", "_root", "_threshold", "_value")
+    __slots__ = ("_child", "_depth", "_feature", "_members", "_missing_left", "_root", "_threshold", "_value")
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         sizes = [len(tree.feature) for tree in trees]
@@ -217,6 +229,10 @@ class StackedTrees:
         self._feature = np.where(leaf, 0, np.concatenate([tree.feature for tree in trees]))
         self._threshold = np.concatenate([tree.threshold for tree in trees])
         self._value = np.concatenate([tree.value for tree in trees])
+        self._missing_left: NDArray[np.bool_] | None = None
+        sides = [tree.missing_left for tree in trees if tree.missing_left is not None]
+        if len(sides) == len(trees):
+            self._missing_left = np.concatenate(sides)
         self._members: _Members | None = None
         if any(tree.sets for tree in trees):
             self._members = _Members(trees)
@@ -226,6 +242,11 @@ class StackedTrees:
             self._depth += 1
             level = np.unique(self._child.reshape(-1, 2)[level])
             level = level[~leaf[level]]
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether each tree says where NaN goes."""
+        return self._missing_left is not None
 
     def apply(self, seen: Floats) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, as each tree numbers it, (n, trees)."""
@@ -249,11 +270,16 @@ class StackedTrees:
             flat = rows.ravel()
             offset = (np.arange(len(rows)) * width)[:, None]
             nodes = np.tile(self._root, (len(rows), 1))
+            gaps_left = None
+            if self._missing_left is not None and np.isnan(flat).any():
+                gaps_left = self._missing_left
             for _ in range(self._depth):
                 value = flat[self._feature[nodes] + offset]
                 left = value <= self._threshold[nodes]
                 if self._members is not None:
                     left = self._members.decide(nodes, value, left)
+                if gaps_left is not None:  # NaN is at most no threshold, and in no set
+                    left |= np.isnan(value) & gaps_left[nodes]
                 nodes = self._child[2 * nodes + left]
             yield slice(first, first + len(rows)), nodes
 
@@ -386,11 +412,26 @@ class TreeEnsemble(AbstractRepresentation):
         """Number K of scores."""
         return len(self.base)
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether NaN is a value like any other: each tree says where it goes."""
+        return self._stacked.takes_missing
+
     def seen(self, x: ArrayLike) -> Floats:
-        """Return the matrix as the splits see it: rounded to ``input_dtype``, held in float64 for the comparison."""
-        matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False)
+        """Return the matrix as the splits see it: rounded to ``input_dtype``, held in float64 for the comparison.
+
+        A missing cell is NaN, where the trees take it.
+        """
+        matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False, gaps=self.takes_missing)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(matrix.astype(self.input_dtype).astype(np.float64))
+
+    def without_gaps(self) -> TreeEnsemble:
+        """Return the ensemble that takes no NaN."""
+        same = copy.copy(self)
+        trees = tuple(replace(tree, missing_left=None) for tree in self.trees)
+        set_frozen(same, trees=trees, _stacked=StackedTrees(trees))
+        return same
 
     def apply(self, x: ArrayLike) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, (n, trees)."""

@@ -10,10 +10,14 @@ width. For a category it is a table with one entry per level.
 
 Each operation is non-decreasing and rounding is monotone, so ``phi_i`` is non-decreasing in floating point: a split
 ``phi_i(x) <= theta`` sends left exactly the raw values up to :meth:`Column.largest_left`.
+
+A missing cell becomes a number of its own (``Column.missing``): what an imputer fills in, a level's code, 1 in an
+indicator. Where nothing fills it in, the estimator is given NaN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ceopt.formulations.space.feature import Floats, Step
+from ceopt.formulations.space.feature import MISSING, Floats, Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -49,9 +53,13 @@ class Column:
     table
         For a category, the value of each level, in order: a tuple or a :class:`SparseTable`. None for numbers.
     constant
-        The value if ``feature`` is None.
+        The value if ``feature`` is None; of an indicator, the value at every number.
     dtype
         Float width of the matrix passed to the estimator.
+    missing
+        The value of a missing cell; None where the estimator is given NaN.
+    is_indicator
+        Whether the column tells a missing number from all others, which become ``constant``.
     """
 
     feature: str | None
@@ -59,27 +67,45 @@ class Column:
     table: LevelTable | None = None
     constant: float = 0.0
     dtype: str = "float64"
+    missing: float | None = None
+    is_indicator: bool = False
 
     @property
     def is_affine(self) -> bool:
         """Whether no step clips; a number is then passed through an affine function, up to rounding."""
         return not any(step.clips for step in self.steps)
 
+    @property
+    def passes_gaps(self) -> bool:
+        """Whether the estimator sees that a cell is missing: nothing fills it in."""
+        return self.feature is not None and self.missing is None
+
+    @property
+    def at_gap(self) -> float:
+        """What the estimator is given of a missing cell."""
+        return math.nan if self.missing is None else self.missing
+
     def evaluate(self, coordinates: ArrayLike) -> Floats:
-        """Return what the library computes at coordinates (numbers, or ranks of levels), in ``dtype``."""
+        """Return what the library computes at coordinates (numbers, or ranks of levels, or missing), in ``dtype``."""
         x: Floats = np.asarray(coordinates, dtype=np.float64)
+        is_missing = None
+        if self.feature is not None and (x == MISSING).any():
+            is_missing = x == MISSING
+            x = np.where(is_missing, 0.0, x)
         with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
-            if self.feature is None:
+            if self.feature is None or self.is_indicator:
                 x = np.full(x.shape, self.constant)
             elif self.table is not None:
                 x = np.asarray(self.table, dtype=np.float64)[x.astype(np.intp)]
             else:
                 for step in self.steps:
                     x = step.apply(x)
+            if is_missing is not None:
+                x = np.where(is_missing, self.at_gap, x)
             return x.astype(self.dtype, copy=False)
 
     def affine(self) -> tuple[float, float]:
-        """Return ``(slope, offset)`` of the steps in exact arithmetic, each rounded once to a float.
+        """Return ``(slope, offset)`` of the steps in exact arithmetic, each rounded once to a float; of amounts.
 
         Raises
         ------
@@ -91,6 +117,8 @@ class Column:
         self._require_number("Column.affine", needs, then)
         if not self.is_affine:
             raise InvalidTypeError("Column.affine", needs, f"it clips {self.feature!r}", then)
+        if self.is_indicator:
+            return 0.0, self.constant
         slope = Fraction(1)
         offset = Fraction(0)
         for step in self.steps:
@@ -202,6 +230,11 @@ class Encoding:
         indices = (np.concatenate(ranks), np.concatenate(places))
         return sp.csr_array((np.concatenate(values), indices), shape=(n_levels, len(columns)))
 
+    def _at_gaps(self, targets: list[int]) -> NDArray[np.float64]:
+        """Return what these columns are where the cell is missing, (columns,)."""
+        gaps = [self.columns[i].at_gap for i in targets]
+        return np.array(gaps).astype(self.dtype).astype(np.float64)
+
     @classmethod
     def identity(cls, space: FeatureSpace) -> Self:
         """Return the encoding that passes the raw columns through, in the space's order.
@@ -254,9 +287,12 @@ class Encoding:
         for source, targets, tables in self._plan:
             values = x[:, source]
             if tables is not None:  # one look-up for all columns of a category, as there may be many one-hot columns
-                rows = tables[values.astype(np.intp)]
+                is_missing = values == MISSING
+                rows = tables[np.where(is_missing, 0.0, values).astype(np.intp)]
                 if not isinstance(tables, np.ndarray):
                     rows = rows.toarray()
+                if is_missing.any():
+                    rows[is_missing] = self._at_gaps(targets)
                 matrix[:, targets] = rows
                 continue
             for target in targets:
@@ -277,7 +313,12 @@ class Encoding:
                 own = np.column_stack([self.columns[target].evaluate(x[:, source]) for target in targets])
                 parts.append(sp.csr_array(own))
             else:
-                parts.append(sp.csr_array(tables)[x[:, source].astype(np.intp)])
+                ranks = x[:, source]
+                rows = sp.csr_array(tables)
+                if (ranks == MISSING).any():  # the missing cell is one more level
+                    rows = sp.csr_array(sp.vstack([rows, sp.csr_array(self._at_gaps(targets)[None, :])]))
+                    ranks = np.where(ranks == MISSING, tables.shape[0], ranks)
+                parts.append(rows[ranks.astype(np.intp)])
             order += targets
         inverse = np.argsort(order)
         return sp.csr_array(sp.csc_array(sp.hstack(parts))[:, inverse]).astype(self.dtype)

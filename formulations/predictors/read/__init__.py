@@ -42,7 +42,12 @@ from typing import Any, Final, final
 import pandas as pd
 
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS, require_agreement, require_prediction
+from ceopt.formulations.predictors.read.agreement import (
+    DISTRIBUTIONS,
+    gap_refusal,
+    require_agreement,
+    require_prediction,
+)
 from ceopt.formulations.predictors.read.pipeline import encode, split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
@@ -115,6 +120,8 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
     opened = open_model(model)
     try:
         predictor = Behind((), space).member(opened)
+    except UnsupportedModelError as error:
+        raise gap_refusal(opened, space) or error from error.__cause__
     except (CeoptError, OutOfTimeError, MemoryError):
         raise
     except Exception:
@@ -122,6 +129,9 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
         raise
     reader = _module(_root(split(opened)[1]))
     assert reader is not None  # noqa: S101 - it has read the model
+    refusal = gap_refusal(opened, space)
+    if refusal is not None:
+        raise refusal
     require_agreement(predictor, opened, reader, data)
     return dataclasses.replace(predictor, model=model)
 

@@ -34,17 +34,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse
+from ceopt.formulations.predictors.predictor import Combination, Predictor, gap_error
+from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse, rows_with_labels
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.errors import CeoptError
+from ceopt.solvers.errors import CeoptError, UnsupportedModelError
 
 #: Rows of the data that are asked about.
 _ROWS: Final = 48
@@ -116,6 +117,75 @@ def require_prediction(opened: Any, space: FeatureSpace) -> None:
     with warnings.catch_warnings(), _failing(opened):
         warnings.simplefilter("ignore")
         opened.predict(given(opened, space, frame))
+
+
+def gap_refusal(opened: Any, space: FeatureSpace) -> UnsupportedModelError | None:
+    """Return the refusal of a model whose library fails on a missing cell of a column that may be missing.
+
+    It names the step or estimator that fails where the cell is missing and takes the row where it has a value. None if
+    there is no such column.
+    """
+    places = [place for place, feature in enumerate(space) if feature.missing is not False]
+    if not places:
+        return None
+    whole = next((row for row in probe(space, {})[:3] if not _fails(opened, space, row)), None)
+    if whole is None:
+        return None  # of complete rows others speak
+    without = whole.copy()
+    without[places] = MISSING
+    if not _fails(opened, space, without):
+        return None
+    for place in places:
+        row = whole.copy()
+        row[place] = MISSING
+        if _fails(opened, space, row):
+            data = given(opened, space, frame_of(space, row[None]))
+            return gap_error(_first_to_fail(*split(opened), data), space.names[place])
+    return None
+
+
+def _fails(opened: Any, space: FeatureSpace, row: Floats) -> bool:
+    """Tell whether a model has no prediction of a row of coordinates."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            opened.predict(given(opened, space, frame_of(space, row[None])))
+    except (OutOfTimeError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - libraries have errors of their own for this
+        return True
+    return False
+
+
+def _first_to_fail(steps: Sequence[Any], estimator: Any, data: Any) -> str:
+    """Return the class name of the step that fails on the data, or of the estimator."""
+    for step in steps:
+        if step is None or isinstance(step, str):
+            continue
+        try:
+            data = step.transform(data)
+        except Exception:  # noqa: BLE001 - as above
+            return _part_to_fail(step, data)
+    return type(estimator).__name__
+
+
+def _part_to_fail(step: Any, data: Any) -> str:
+    """Return the class name of a step, or of the part of a ColumnTransformer or pipeline in it, that fails."""
+    name = type(step).__name__
+    if name == "Pipeline":
+        return _first_to_fail([part for _, part in step.steps[:-1]], step.steps[-1][1], data)
+    if name != "ColumnTransformer":
+        return name
+    for key, part, _ in step.transformers_:
+        places = list(step._transformer_to_input_indices[key])  # noqa: SLF001
+        if isinstance(part, str) or not places:
+            continue
+        own = data.iloc[:, places] if isinstance(data, pd.DataFrame) else data[:, places]
+        try:
+            part.transform(own)
+        except Exception:  # noqa: BLE001 - as above
+            return _part_to_fail(part, own)
+    return name
 
 
 @contextlib.contextmanager
@@ -320,7 +390,8 @@ def _plain_rows(predictor: Predictor, data: Floats | None) -> Floats:
         for name, ranks in unseen.items():
             known &= ~np.isin(data[:, predictor.space.names.index(name)], list(ranks))
         if known.any():
-            return data[_spread(np.flatnonzero(known).tolist(), _PLAIN)]
+            some = data[_spread(np.flatnonzero(known).tolist(), _PLAIN)]
+            return np.concatenate([some, rows_with_labels(predictor.space, some)])
     rows = probe(predictor.space, unseen)
     return np.concatenate([rows[:3], rows[-(_PLAIN - 3) :]])
 
@@ -339,7 +410,10 @@ def _path(tree: Tree, seen: Floats) -> list[int]:
         passed.append(node)
         value = seen[tree.feature[node]]
         chosen = tree.subset[node]
-        if chosen >= 0:
+        if np.isnan(value):
+            assert tree.missing_left is not None  # noqa: S101 - else NaN is refused
+            left = bool(tree.missing_left[node])
+        elif chosen >= 0:
             left = value in tree.sets[chosen]
         else:
             left = value <= tree.threshold[node]
@@ -350,7 +424,7 @@ def _path(tree: Tree, seen: Floats) -> list[int]:
 def _beside(part: Predictor, core: TreeEnsemble, tree: Tree, node: int, row: Floats) -> Floats:
     """Return the row on both sides of the threshold of a node, as near as floats are; none if a level decides there."""
     column = part.encoding.columns[tree.feature[node]]
-    if column.feature is None or column.table is not None or not column.is_affine:
+    if column.feature is None or column.table is not None or column.is_indicator or not column.is_affine:
         return np.empty((0, len(row)))
     feature = part.space[column.feature]
     values = _raw(column, _sides(float(tree.threshold[node]), core.input_dtype))
@@ -393,5 +467,9 @@ def _held(predictor: Predictor, rows: Floats) -> Floats:
     for part in predictor.parts:
         width = getattr(part.core, "input_dtype", "float32")
         with np.errstate(over="ignore", invalid="ignore"):
-            kept &= np.isfinite(part.encoding.matrix(rows).astype(width)).all(axis=1)
+            matrix = part.encoding.matrix(rows).astype(width)
+            is_held = np.isfinite(matrix)
+            if getattr(part.core, "takes_missing", False):
+                is_held |= np.isnan(matrix)
+            kept &= is_held.all(axis=1)
     return rows[kept]

@@ -1,4 +1,4 @@
-"""LightGBM: leaves added up in float64, tree by tree, in the order of the iterations (for "rf" then their mean).
+r"""LightGBM: leaves added up in float64, tree by tree, in the order of the iterations (for "rf" then their mean).
 
 The score is what ``predict(raw_score=True)`` returns (for "rf" that divided by the iterations); the average of the
 target, at which boosting starts, is inside the first trees. How a score becomes a prediction is the objective's:
@@ -19,10 +19,11 @@ digits, so they are the library's own. The text is checked here from end to end 
 sees it: what is out of place in a file would make the library read beyond its arrays.
 
 ============= ================================= ===================================================
-decision_type a row goes left iff               of a complete row, what is left of missing values
+decision_type a row goes left iff               NaN
 ============= ================================= ===================================================
-``<=``        ``x <= threshold``, in float64    with zero_as_missing 0 goes where missing values go
-``==``        the whole part of x is in a set   none: what is in no set goes right
+``<=``        ``x <= threshold``, in float64    goes to the default side if the column had some at
+\                                               fitting; else it is 0, which zero_as_missing sends
+``==``        the whole part of x is in a set   is in no set
 ============= ================================= ===================================================
 
 The library takes ``|x| <= 1e-35`` for 0 as it reads a dense matrix, before any test. (It keeps such an x of a sparse
@@ -57,7 +58,7 @@ from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, Unreada
 _ZERO: Final = float(np.float32(1e-35))
 #: The greatest number that is below all that are 0.
 _BELOW: Final = math.nextafter(-_ZERO, -math.inf)
-_CATEGORICAL, _DEFAULT_LEFT, _MISSING, _MISSING_ZERO = 1, 2, 12, 4  # bits of decision_type
+_CATEGORICAL, _DEFAULT_LEFT, _MISSING, _MISSING_ZERO, _MISSING_NAN = 1, 2, 12, 4, 8  # bits of decision_type
 _END: Final = "\nend of trees\n"
 _VERSIONS: Final = ("v3", "v4")
 _PER_SPLIT: Final = (
@@ -222,6 +223,13 @@ class _TreeNodes:
         zero_is_missing = ~self.is_set & ((self.kind & _MISSING) == _MISSING_ZERO)
         return np.asarray(zero_is_missing & (default != (self.threshold >= 0.0)))
 
+    @property
+    def missing_left(self) -> NDArray[np.bool_]:
+        """At which splits NaN goes left: it is 0 where the column had none at fitting."""
+        default = (self.kind & _DEFAULT_LEFT) != 0
+        is_default = np.isin(self.kind & _MISSING, (_MISSING_ZERO, _MISSING_NAN))
+        return np.asarray(~self.is_set & np.where(is_default, default, self.threshold >= 0.0))
+
     def tree(self, k: int, n_scores: int) -> Tree:
         """Return the tree that adds to score ``k``."""
         count = len(self.feature)
@@ -237,8 +245,9 @@ class _TreeNodes:
         # A split of missing values from all others has threshold inf; every number goes left.
         theta = np.minimum(theta, np.finfo(np.float64).max)
         padded = [np.concatenate([ints, leaf]) for ints in (self.feature, left, right, subset)]
+        gaps = np.concatenate([self.missing_left, np.zeros(len(leaf), dtype=bool)])
         tree = Tree(
-            padded[0], np.concatenate([theta, leaf]), padded[1], padded[2], value, padded[3], self.sets
+            padded[0], np.concatenate([theta, leaf]), padded[1], padded[2], value, padded[3], self.sets, gaps
         )  # fmt: skip
         if self.diverted.any():
             return _with_diversions(tree, self)
@@ -250,8 +259,9 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
 
     The chain cuts the line at the threshold and around 0. A child that is reached from several of its cells is
     written once for each. On the way down it is kept which columns are known to be 0 or not, so that no column is
-    cut around 0 twice.
+    cut around 0 twice. NaN goes with 0.
     """
+    assert tree.missing_left is not None  # noqa: S101 - all that are read here have it
     diverted = set(np.flatnonzero(nodes.diverted).tolist())
     writer = TreeWriter()  # its values are the nodes that it copies
     waiting: list[tuple[int, dict[int, bool], Link | None]] = [(0, {}, None)]
@@ -266,13 +276,15 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
             writer.add(link, threshold=float(tree.threshold[node]), value=node)
             continue
         children = (int(tree.right[node]), int(tree.left[node]))
-        if node in diverted and j not in known:
+        is_cut = node in diverted and j not in known
+        if is_cut:
             *cells, (_, _, beyond) = _cells(tree, nodes, node)
         else:
             *cells, (_, _, beyond) = [(float(tree.threshold[node]), True, None), (math.inf, False, None)]
         members = tree.sets[tree.subset[node]] if tree.subset[node] >= 0 else None
         for end, goes_left, zero in cells:
-            number = writer.add(link, column=j, threshold=end, members=members, value=node)
+            gap = zero is not False if is_cut else bool(tree.missing_left[node])
+            number = writer.add(link, column=j, threshold=end, members=members, value=node, missing_left=gap)
             waiting.append((children[goes_left], _knowing(known, j, zero), (number, 0)))
             link = (number, 1)
         waiting.append((children[0], _knowing(known, j, beyond), link))
@@ -281,7 +293,7 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
                 f"trees of at most {_MOST_NODES} nodes", "a tree of the model has more with zero_as_missing=True",
                 "Fit it with zero_as_missing=False.",
             )  # fmt: skip
-    return Tree(**writer.arrays(tree.value[writer.values]))
+    return Tree(**writer.arrays(tree.value[writer.values]), missing_left=writer.missing_left())
 
 
 def _cells(tree: Tree, nodes: _TreeNodes, node: int) -> list[tuple[float, bool, bool | None]]:
@@ -636,6 +648,7 @@ def _matrix(booster: Any, text: LightgbmText, rows: Any) -> Any:
         rows = rows.astype(np.float32)
     for place in sorted(text.by_set):
         values = np.asarray(dense(rows[:, [place]]), dtype=np.float64)
+        values = values[~np.isnan(values)]
         if (values != np.rint(values)).any() or (np.abs(values) >= 2.0**31).any():
             raise refuse(
                 "whole numbers as categories", f"LightGBM takes column {text.names[place]!r} as such and it has others",

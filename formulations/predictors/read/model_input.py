@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
@@ -37,6 +38,7 @@ __all__ = [
     "names_of",
     "probe",
     "refuse",
+    "rows_with_labels",
     "same_version",
     "takes_numbers",
     "width",
@@ -45,6 +47,8 @@ __all__ = [
 #: What predicts without a fit of its own, over a model that was fitted.
 OVER_FITTED: Final = "FixedThresholdClassifier"
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
+#: Rows in which each cell that may be missing is so, or holds a code, or neither; one more has every such cell missing.
+_MIXED_ROWS: Final = 16
 
 
 def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
@@ -139,8 +143,14 @@ def takes_numbers(model: Any, space: FeatureSpace) -> bool:
 
 
 def _without_strangers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Drop categories that no row has: XGBoost fails on a dtype with a category that it was not trained on."""
-    names = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
+    """Drop categories that no row has: XGBoost fails on a dtype with a category that it was not trained on.
+
+    All stay where each cell is missing: it fails on a dtype without categories as well.
+    """
+    names = []
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype) and frame[name].notna().any():
+            names.append(name)
     if not names:
         return frame
     return frame.assign(**{str(name): frame[name].cat.remove_unused_categories() for name in names})
@@ -166,6 +176,12 @@ class Trace:
     def numbers(self) -> list[Column]:
         """Columns that are functions of a number."""
         return [column for column in self.columns if column.feature is not None and column.table is None]
+
+    def values_of(self, place: int) -> NDArray[Any]:
+        """Return what a column holds, (n,)."""
+        if isinstance(self.data, pd.DataFrame):
+            return self.data.iloc[:, place].to_numpy(dtype=object)
+        return dense(self.data[:, [place]]).ravel()
 
     def levels_seen(self, place: int) -> list[Any]:
         """Return what a category's column holds at each level, lowest rank first."""
@@ -246,7 +262,8 @@ def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArra
     """Return coordinates (n, d) whose row ``r`` holds level ``r`` of each category that has so many, and more rows.
 
     A level in ``unseen`` is replaced by the first that is not: the pipeline would fail on it. Numbers take their least,
-    greatest and middle value (around 0 where there is no bound), then random ones between.
+    greatest and middle value (around 0 where there is no bound), then random ones between. Where cells may be missing
+    or hold codes, the last rows are :func:`rows_with_labels`.
     """
     rng = np.random.default_rng(0)
     known = max([3, *(len(feature.levels) for feature in space)])
@@ -274,7 +291,27 @@ def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArra
         if feature.kind == "integer":
             column = np.clip(np.rint(column), np.ceil(low), np.floor(high))
         rows[:, j] = column
-    return rows
+    return np.concatenate([rows, rows_with_labels(space, rows)])
+
+
+def rows_with_labels(space: FeatureSpace, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return some of the rows with missing cells and codes where the space has them; none where it has neither.
+
+    All that may be missing is so in the first; in the others a cell is missing or holds a code at random.
+    """
+    rng = np.random.default_rng(1)
+    labels = [(MISSING,) * (f.missing is not False) + (() if f.is_finite else tuple(f.codes)) for f in space]
+    if not any(labels) or not len(rows):
+        return rows[:0]
+    mixed = rows[np.arange(1 + _MIXED_ROWS) % len(rows)].copy()
+    for j, of_column in enumerate(labels):
+        if not of_column:
+            continue
+        if MISSING in of_column:
+            mixed[0, j] = MISSING
+        drawn = rng.choice(np.array(of_column, dtype=np.float64), size=_MIXED_ROWS)
+        mixed[1:, j] = np.where(rng.random(_MIXED_ROWS) < 0.5, drawn, mixed[1:, j])
+    return mixed
 
 
 def dense(data: Any) -> NDArray[Any]:

@@ -50,7 +50,7 @@ from ceopt.formulations.predictors.read.model_input import (
     width,
 )
 from ceopt.formulations.space.encoding import WIDE, Column, Encoding, LevelTable, SparseTable
-from ceopt.formulations.space.feature import Feature, Operation, Step
+from ceopt.formulations.space.feature import MISSING, Feature, Operation, Step
 from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
@@ -65,7 +65,7 @@ Operations = Iterator[tuple[Operation, Any]]
 
 
 def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
-    """Keep the columns that had a value at fitting, then one constant 0 per column that had a gap."""
+    """Keep the columns that had a value at fitting, then one indicator per column that had a gap."""
     missing = imputer.missing_values
     if not (missing is None or missing is pd.NA or (isinstance(missing, float) and math.isnan(missing))):
         for column in before.numbers():
@@ -74,13 +74,58 @@ def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
                 f"SimpleImputer replaces {missing!r} in the numeric column {column.feature!r}",
                 "Replace that number in the data before the model is fitted.",
             )  # fmt: skip
-    flags = 0
+    return _filled(imputer, before, output, [not pd.isna(fill) for fill in imputer.statistics_])
+
+
+def _filled(imputer: Any, before: Trace, output: Any, had_values: Sequence[bool]) -> Sequence[Column]:
+    """Return the columns that an imputer keeps, and its indicators; what a gap becomes is read off its output."""
+    flags: list[Column] = []
     if imputer.add_indicator:
-        flags = len(imputer.indicator_.features_)
+        flags = [_indicator(before, place) for place in imputer.indicator_.features_]
     kept = list(before.columns)
-    if len(kept) + flags != output.shape[1]:  # columns without any value at fitting are dropped
-        kept = [column for column, fill in zip(kept, imputer.statistics_, strict=True) if not pd.isna(fill)]
-    return [*kept, *[Column(None)] * flags]
+    if len(kept) + len(flags) != output.shape[1]:  # columns without any value at fitting are dropped
+        kept = [column for column, had_value in zip(kept, had_values, strict=True) if had_value]
+    return [*kept, *flags]
+
+
+def _indicator(before: Trace, place: int) -> Column:
+    """Return the column that tells where another one is missing; a constant if that never is."""
+    column = before.columns[place]
+    if column.feature is None or before.space[column.feature].missing is False:
+        return Column(None)
+    if column.table is not None:
+        return Column(column.feature, table=())
+    return Column(column.feature, is_indicator=True)
+
+
+def _indicate(step: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
+    missing = step.missing_values
+    if not pd.isna(missing):
+        for column in before.numbers():
+            raise refuse(
+                "indicators of missing values alone",
+                f"MissingIndicator looks for {missing!r} in the numeric column {column.feature!r}",
+                "Make the column of that number in the data before the model is fitted.",
+            )  # fmt: skip
+    return [_indicator(before, place) for place in step.features_]
+
+
+def _impute_jointly(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
+    """Keep rows that are complete; what a gap becomes would depend on the other columns."""
+    name = type(imputer).__name__
+    for place, column in enumerate(before.columns):
+        if pd.isna(before.values_of(place)).any():
+            raise refuse(
+                "values in every column, or a value for missing cells that no other column changes",
+                f"column {column.feature!r} may be missing and {name} fills it in from the other columns",
+                f"Put a SimpleImputer in the place of {name}, or leave the column without missing=True.",
+            )  # fmt: skip
+    had_values: Any
+    if name == "KNNImputer":
+        had_values = ~np.asarray(imputer._mask_fit_X).all(axis=0)  # noqa: SLF001
+    else:
+        had_values = ~pd.isna(imputer.initial_imputer_.statistics_)
+    return _filled(imputer, before, output, had_values.tolist())
 
 
 def _function(step: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
@@ -99,6 +144,9 @@ def _select(step: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa:
 
 IDENTITIES: Final[Mapping[str, Rule]] = {
     "FunctionTransformer": _function,
+    "IterativeImputer": _impute_jointly,
+    "KNNImputer": _impute_jointly,
+    "MissingIndicator": _indicate,
     "SimpleImputer": _impute,
     **dict.fromkeys(_SELECTORS, _select),
 }
@@ -127,6 +175,12 @@ def check_encoder(encoder: Any, before: Trace) -> None:
             f"Declare it with space.update({column.feature!r}, kind='categorical', levels=[...]), or 'ordinal' or "
             "'binary'.",
         )  # fmt: skip
+    for place, (column, categories) in enumerate(zip(before.columns, encoder.categories_, strict=True)):
+        if None in categories.tolist() and pd.isna(before.values_of(place)).any():
+            raise refuse(
+                "missing cells that are NaN", f"{name} was fitted on None in column {column.feature!r}, and a frame of "
+                "the space holds NaN, which is another category to it", "Fit it on data.fillna(np.nan).",
+            )  # fmt: skip
 
 
 def unseen_levels(encoder: Any, before: Trace) -> None:
@@ -223,7 +277,7 @@ def _scale(scaler: Any, before: Trace, output: Any) -> Sequence[Column]:
     name = type(scaler).__name__
     scaled = []
     for place, (column, dtype) in enumerate(zip(before.columns, width(output), strict=True)):
-        if column.feature is None or column.table is not None:
+        if column.feature is None or column.table is not None or column.is_indicator:
             scaled.append(column)
             continue
         steps = list(column.steps)
@@ -371,6 +425,9 @@ def _follow(step: Any, trace: Trace) -> Trace:
     if name == "ColumnTransformer":
         columns = _stack(step, trace)
         output = _run(step, trace)
+    elif name == "FeatureUnion":
+        columns = _union(step, trace)
+        output = _run(step, trace)
     elif name in {"ColumnSubset", "OnnxColumns"}:
         columns = step.columns(trace)
         output = step.transform(trace.data)
@@ -380,7 +437,7 @@ def _follow(step: Any, trace: Trace) -> Trace:
         output = _run(step, trace)
         columns = list(TRANSFORMERS[name](step, trace, output))
     else:
-        known = ", ".join(sorted(["ColumnTransformer", "Pipeline", *TRANSFORMERS]))
+        known = ", ".join(sorted(["ColumnTransformer", "FeatureUnion", "Pipeline", *TRANSFORMERS]))
         raise refuse(
             "steps that it can state exactly", f"the pipeline has {_title(step)}",
             "Apply it to the data before the model is fitted and describe its outputs in the space. "
@@ -417,6 +474,20 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
     return list(map(stacked.__getitem__, sorted(stacked)))
 
 
+def _union(step: Any, trace: Trace) -> list[Column]:
+    """Return the columns of a FeatureUnion, part after part."""
+    if step.transformer_weights is not None:
+        raise refuse(
+            "parts side by side as they are", f"FeatureUnion has transformer_weights={step.transformer_weights!r}",
+            "Fit it without, or scale the parts by a scaler each.",
+        )  # fmt: skip
+    columns: list[Column] = []
+    for _, part in step.transformer_list:
+        if not (isinstance(part, str) and part == "drop"):
+            columns += _follow(part, trace).columns
+    return columns
+
+
 def _places_given(step: Any, trace: Trace) -> dict[int, int]:
     """Return where the columns stand now that a ColumnTransformer was fitted on: those that it drops may be absent."""
     fitted = getattr(step, "feature_names_in_", None)
@@ -450,20 +521,23 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     for place, column in enumerate(trace.columns):
         checkpoint(_STAGE)
         if column.feature is None:
-            complete = Column(None, constant=float(values[0, place]), dtype=dtype)
-        elif column.table is not None:
+            columns.append(Column(None, constant=float(values[0, place]), dtype=dtype))
+            continue
+        complete = dataclasses.replace(column, dtype=dtype, missing=_at_gap(coordinates, values, place, column, space))
+        if column.table is not None:
             table = _table(space[column.feature], values, place, unseen.get(column.feature, set()))
-            complete = Column(column.feature, table=table, dtype=dtype)
-        else:
-            complete = dataclasses.replace(column, dtype=dtype)
+            complete = Column(column.feature, table=table, dtype=dtype, missing=complete.missing)
+        elif column.is_indicator:
+            complete = dataclasses.replace(complete, constant=float(values[0, place]))
         columns.append(complete)
     encoding = Encoding(tuple(columns), tuple(space.names), trace.is_sparse)
     if sp.issparse(values):
         own = sp.csc_array(encoding.sparse_matrix(coordinates).astype(np.float64))
-        differs: Any = own != values
+        differs: Any = _with_plain_gaps(own) != _with_plain_gaps(values)
         wrong = np.diff(differs.tocsc().indptr) > 0
     else:
-        wrong = (encoding.matrix(coordinates).astype(np.float64) != values).any(axis=0)
+        given = encoding.matrix(coordinates).astype(np.float64)
+        wrong = ((given != values) & ~(np.isnan(given) & np.isnan(values))).any(axis=0)
     for place in np.flatnonzero(wrong).tolist():
         raise UnsupportedModelError(
             "The model reader", "to repeat the pipeline's own transform bit for bit",
@@ -471,6 +545,25 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
             "Report this pipeline; until then apply its steps before the model is fitted.",
         )  # fmt: skip
     return encoding
+
+
+def _at_gap(
+    coordinates: NDArray[np.float64], values: Any, place: int, column: Column, space: FeatureSpace
+) -> float | None:
+    """Return what a column of the output holds where its raw column is missing; None for NaN, or where it never is."""
+    assert column.feature is not None  # noqa: S101 - the caller has dealt with constants
+    if space[column.feature].missing is False:
+        return None
+    rows = np.flatnonzero(coordinates[:, space.names.index(column.feature)] == MISSING)
+    value = float(values[rows[0], place])
+    return None if math.isnan(value) else value
+
+
+def _with_plain_gaps(matrix: Any) -> Any:
+    """Return a sparse matrix with a number that nothing else has for NaN, so that it equals itself."""
+    same = matrix.copy()
+    same.data = np.nan_to_num(same.data, nan=np.finfo(np.float64).max)
+    return same
 
 
 def _numbers(trace: Trace) -> Any:

@@ -26,10 +26,10 @@ A ``base_margin`` is an argument of the library's ``predict``, not a part of a m
 
 Trees are read from the document that the library saves. A row goes left iff ``x < t``, both float32: in float64 that is
 ``x <= np.nextafter(t, -inf)``. At a split on categories it goes *right* iff its code is in the node's set. What is
-missing takes the node's default side. No row of a space holds NaN, but numbers can stand for a missing value
-(``missing=`` of an estimator; the zeros that a sparse matrix does not store). Where such a number would go to the other
-side, the node becomes two: a split on the set of these numbers, then the threshold for all others. What follows on the
-default side is then known to be missing and is not asked again.
+missing takes the node's default side: NaN, and numbers that stand for a missing value (``missing=`` of an estimator;
+the zeros that a sparse matrix does not store). Where such a number would go to the other side, the node becomes two: a
+split on the set of these numbers, then the threshold for all others. What follows on the default side is then known to
+be missing and is not asked again. ``gblinear`` adds nothing for a missing cell.
 
 Saved files are taken apart here before the library sees them, as it crashes on indices that lead nowhere, or follows
 them: of 236 damaged files it crashed on 35 and took 24 that contradict themselves (xgboost 3.2, in a process of its
@@ -44,7 +44,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, final
@@ -93,17 +93,29 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
     return tables
 
 
-def coder(tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int) -> ColumnTransformer:
-    """Return what the library does first, as a fitted step: it codes categories by the model's own tables."""
+def coder(
+    tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int, *, gaps: bool = False
+) -> ColumnTransformer:
+    """Return what the library does first, as a fitted step: it codes categories by the model's own tables.
+
+    With ``gaps`` the step takes missing cells, which stay NaN.
+    """
     first: list[Any] = [0.0] * n_inputs
     parts: list[Any] = [(str(place), "passthrough", [place]) for place in range(n_inputs)]
     for place, table in tables.items():
-        first[place] = table[0]
-        parts[place] = (str(place), OrdinalEncoder(categories=[np.array(table)]), [place])
+        categories = _with_gap(table) if gaps else np.array(table)
+        first[place] = categories.tolist()[0]  # whole numbers would be the dtype in which NaN is lost
+        parts[place] = (str(place), OrdinalEncoder(categories=[categories]), [place])
     row: Any = pd.DataFrame([first], columns=list(names) or range(n_inputs))
     if not names:
         row = row.to_numpy()
     return ColumnTransformer(parts).fit(row)
+
+
+def _with_gap(table: list[Any]) -> NDArray[Any]:
+    """Return categories with NaN, which stays what it is, after them."""
+    numbers = not isinstance(table[0], str)
+    return np.array([*table, np.nan], dtype=np.float64 if numbers else object)
 
 
 def check_codes(column: Column, space: FeatureSpace, *, named: bool) -> None:
@@ -171,7 +183,8 @@ def _holds(column: Column, number: float) -> bool:
     """Return whether a column can hold a number; yes of every number, whose bounds may widen."""
     if column.feature is not None and column.table is None:
         return True
-    return number in column.seen(np.arange(len(column.table or (0.0,))), "float32")
+    at_levels = column.seen(np.arange(len(column.table or (0.0,))), "float32")
+    return number in at_levels or column.missing == number
 
 
 # ==== A booster of XGBoost as the document that it would save: the parts that decide, and where its sum starts ========
@@ -366,7 +379,7 @@ class _Writer:
             self._write(self._waiting.pop())
         value = np.zeros((len(self._written.values), n_scores))
         value[:, score] = self._written.values
-        return Tree(**self._written.arrays(value))
+        return Tree(**self._written.arrays(value), missing_left=self._written.missing_left())
 
     def _check(self) -> None:
         """Refuse nodes that form no tree over the columns: following them might never end."""
@@ -404,15 +417,19 @@ class _Writer:
                 codes = codes - absent
             else:
                 codes = codes | absent
-            if codes:
-                self._split(place, (right, missing), (left, missing), column=column, codes=codes)
-            else:  # every category goes left
+            if codes:  # which go right
+                gap = not self._goes_left[node]
+                self._split(place, (right, missing), (left, missing), column=column, codes=codes, gap=gap)
+            elif self._goes_left[node]:  # all go left
                 self._waiting.append(place._replace(node=left))
+            else:  # every category goes left
+                self._split(place, (left, missing), (right, missing), column=column, threshold=_LARGEST, gap=False)
         elif any((number <= self._threshold[node]) != self._goes_left[node] for number in absent):
             children = (self._default(node), {**missing, column: True}), (node, {**missing, column: False})
-            self._split(place, *children, column=column, codes=absent)
+            self._split(place, *children, column=column, codes=absent, gap=True)
         else:
-            self._split(place, (left, missing), (right, missing), column=column, threshold=self._threshold[node])
+            tests = {"threshold": self._threshold[node], "gap": self._goes_left[node]}
+            self._split(place, (left, missing), (right, missing), column=column, **tests)
 
     def _default(self, node: int) -> int:
         if self._goes_left[node]:
@@ -426,11 +443,16 @@ class _Writer:
         right: tuple[int, Mapping[int, bool]],
         *,
         column: int,
+        gap: bool,
         threshold: float = 0.0,
         codes: frozenset[float] | None = None,
     ) -> None:
-        """Write a split, and put its two children, with what their paths say is missing, among those that wait."""
-        number = self._written.add(place.link, column=column, threshold=threshold, members=codes, value=0.0)
+        """Write a split, and put its two children, with what their paths say is missing, among those that wait.
+
+        ``gap``: whether NaN goes left.
+        """
+        test: dict[str, Any] = {"column": column, "threshold": threshold, "members": codes, "missing_left": gap}
+        number = self._written.add(place.link, **test, value=0.0)
         for side, (child, missing) in ((1, right), (0, left)):
             self._waiting.append(_Place(child, (number, side), missing))
 
@@ -729,7 +751,8 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
     tables = category_tables(saved.model.get("cats", {}).get("enc", ()))
     steps = []
     if tables:
-        steps = [coder(tables, saved.names, saved.n_inputs)]
+        gaps = any(feature.missing is not False for feature in behind.space)
+        steps = [coder(tables, saved.names, saved.n_inputs, gaps=gaps)]
     encoding = behind.encoding(estimator, *steps)
     if len(encoding.columns) != saved.n_inputs:
         raise refuse(
@@ -738,7 +761,17 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
         )  # fmt: skip
     for place in saved.categorical:
         check_codes(encoding.columns[place], behind.space, named=place in tables)
-    return _representation(estimator, saved, missing_numbers(estimator.missing, encoding)), encoding
+    core = _representation(estimator, saved, missing_numbers(estimator.missing, encoding))
+    if saved.kind == "gblinear":
+        encoding = replace(encoding, columns=tuple(map(_without_gap, encoding.columns)))
+    return core, encoding
+
+
+def _without_gap(column: Column) -> Column:
+    """Return a column with 0 for a missing cell: a linear booster skips it."""
+    if column.passes_gaps:
+        return replace(column, missing=0.0)
+    return column
 
 
 def own_scores(estimator: Any, rows: Any) -> Floats:

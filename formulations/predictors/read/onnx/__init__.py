@@ -566,12 +566,27 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
             f"says {predicted[row]!r} where the model as read says {core.predict(rows[row : row + 1])[0]!r}",
             "Report this model; until then give the fitted model itself.",
         )  # fmt: skip
+    if isinstance(core, TreeEnsemble) and not _takes_gaps(graph, read, core, rows):
+        core = core.without_gaps()
     shares = read.answers.shares(outputs)
     if shares is None or core.labels is None or shares.shape != (len(rows), len(core.labels)):
         return core, False
     if (shares < 0.0).any() or not np.allclose(shares.sum(axis=1), 1.0, rtol=0.0, atol=1e-4):
         return core, False
     return with_head(core, dataclasses.replace(core.head, probability=_link(shares, scores))), True
+
+
+def _takes_gaps(graph: Graph, read: _Read, core: TreeEnsemble, rows: Floats) -> bool:
+    """Return whether graph and representation say the same of random rows with NaN."""
+    kind = graph.types[read.matrix]
+    if not kind.startswith("float"):
+        return False
+    rng = np.random.default_rng(1)
+    with_gaps = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
+    predicted = read.answers.predicted(graph.part([read.matrix], read.answers.wanted).run(with_gaps.astype(kind)))
+    if core.labels is None:
+        return bool(np.allclose(predicted, core.predict(with_gaps), rtol=1e-4, atol=1e-4))
+    return bool((predicted == core.predict(with_gaps)).all())
 
 
 def _link(shares: Floats, scores: Floats) -> Probability | None:

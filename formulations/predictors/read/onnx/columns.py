@@ -444,9 +444,7 @@ def _imputer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Column
     at = attributes(node)
     replaced = at.get("replaced_value_float", at.get("replaced_value_int64", np.nan))
     if not np.isnan(replaced) and any(column.table is None for column in given[0].flat):
-        raise step.refuse(
-            node, "imputers that replace NaN, which no row holds", "Impute with missing_values=nan.", f" of {replaced}"
-        )
+        raise step.refuse(node, "imputers that replace NaN", "Impute with missing_values=nan.", f" of {replaced}")
     return given[0]
 
 

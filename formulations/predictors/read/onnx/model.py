@@ -21,8 +21,9 @@ BRANCH_MEMBER ``x`` is one of the node's values
 
 Two classes whose leaves all add to the first class id have one score ``s``: onnxruntime predicts the second label iff
 ``s > 0.5`` if no leaf is negative and iff ``s > 0`` else, whatever the base value is. More classes have one score each
-and the first of the largest wins. Missing-value branches are not read: they matter to NaN only. Sets of values are sets
-of whole numbers, as categories are: onnxruntime 1.31 finds 40.3 in ``{40}``, against the specification.
+and the first of the largest wins. NaN passes no test but that of BRANCH_NEQ, unless ``nodes_missing_value_tracks_true``
+sends it to the true branch. Sets of values are sets of whole numbers, as categories are: onnxruntime 1.31 finds 40.3 in
+``{40}``, against the specification.
 
 References
 ----------
@@ -643,6 +644,7 @@ class _Reader:
         right = np.full(len(order), -1)
         subset = np.full(len(order), -1)
         sets: list[frozenset[float]] = []
+        gaps = np.zeros(len(order), dtype=bool)
         for i, node in enumerate(order):
             mode = nodes.mode[node]
             if mode == "LEAF":
@@ -651,7 +653,10 @@ class _Reader:
                 raise self.fail(f"modes among {', '.join(_MODES)} and LEAF", f"mode {mode!r}")
             left[i] = number[int(nodes.true[node])]
             right[i] = number[int(nodes.false[node])]
-            if mode in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"}:
+            to_true = self._tracks(node) or mode == "BRANCH_NEQ"
+            is_swapped = mode in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"}
+            gaps[i] = to_true != is_swapped
+            if is_swapped:
                 left[i], right[i] = right[i], left[i]
             if mode in {"BRANCH_LT", "BRANCH_GTE"}:
                 threshold[i] = np.nextafter(threshold[i], -np.inf)
@@ -659,7 +664,12 @@ class _Reader:
                 subset[i] = len(sets)
                 sets.append(nodes.members.get(node, frozenset({float(threshold[i])})))
         value = np.where(feature[:, None] >= 0, 0.0, np.nan_to_num(nodes.value[order]))
-        return Tree(feature, threshold, left, right, value, subset, tuple(sets))
+        return Tree(feature, threshold, left, right, value, subset, tuple(sets), gaps)
+
+    def _tracks(self, node: int) -> bool:
+        """Return whether a node sends NaN to its true branch."""
+        tracks = self.at.get("nodes_missing_value_tracks_true", ())
+        return bool(node < len(tracks) and tracks[node])
 
 
 def _leaves(nodes: _EnsembleNodes) -> list[NDArray[np.intp]]:
@@ -673,4 +683,4 @@ def _constant(base: Floats) -> list[Tree]:
     if not base.any():
         return []
     end = np.array([-1])
-    return [Tree(end, np.zeros(1), end, end, base[None, :])]
+    return [Tree(end, np.zeros(1), end, end, base[None, :], missing_left=end < 0)]

@@ -20,9 +20,9 @@ Two classes have probability ``1 / (1 + exp(-score))``. With ``loss="exponential
 ``1 / (1 + exp(-2 * decision_function))``; the score read is ``2 * decision_function``, which rounds nothing, so label
 and probability are exact and a margin counts in log-odds. Several classes have no probability: it is no sum.
 
-Branches for missing numbers are not read: they matter to NaN only, which no row of a space holds. Categories that
-HistGradientBoosting takes as such are codes 0, 1, ... of its own encoder, and a split is a set of codes. A category
-that it was not fitted on is missing to it, and goes where missing ones go.
+NaN goes where the node says, ``missing_go_to_left``, whether the model was fitted with missing cells or not;
+GradientBoosting takes none. Categories that HistGradientBoosting takes as such are codes 0, 1, ... of its own encoder,
+and a split is a set of codes. A category that it was not fitted on is missing to it, and goes where missing ones go.
 
 Ensembles add up what their members say as the library does:
 
@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import joblib
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import class_labels, refuse
@@ -101,9 +102,10 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         )
     labels = class_labels(model)
     members = getattr(model, "estimators_", [model])
+    trees = [_grown(member.tree_, member.tree_.value[:, 0, :], gaps=True) for member in members]
     return TreeEnsemble(
-        [_grown(member.tree_, member.tree_.value[:, 0, :]) for member in members], labels=labels, divisor=len(members),
-        input_dtype="float32", probability=None if labels is None else "share", n_inputs=model.n_features_in_,
+        trees, labels=labels, divisor=len(members), input_dtype="float32",
+        probability=None if labels is None else "share", n_inputs=model.n_features_in_,
     )  # fmt: skip
 
 
@@ -153,7 +155,9 @@ def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
             links = (nodes["left"], nodes["right"])
             value = _column(nodes["value"], k, model.n_trees_per_iteration_)
             leaf = nodes["is_leaf"] != 0
-            trees.append(_tree(leaf, nodes["feature_idx"], nodes["num_threshold"], links, value, *_categories(member)))
+            tests = leaf, nodes["feature_idx"], nodes["num_threshold"], links
+            gaps = nodes["missing_go_to_left"] != 0
+            trees.append(_tree(*tests, value, gaps, *_categories(member)))
     return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
 
 
@@ -187,17 +191,27 @@ def _categories(member: Any) -> tuple[Any, tuple[frozenset[float], ...]]:
     return subset, tuple(frozenset([*known, *more]) for known, more in zip(left, unknown, strict=True))
 
 
-def _grown(tree: Any, value: Floats) -> Tree:
-    """Return a tree of scikit-learn's own kind with values (nodes, scores)."""
+def _grown(tree: Any, value: Floats, *, gaps: bool = False) -> Tree:
+    """Return a tree of scikit-learn's own kind with values (nodes, scores), with ``gaps`` one that takes NaN."""
     links = (tree.children_left, tree.children_right)
-    return _tree(tree.children_left < 0, tree.feature, tree.threshold, links, value)
+    sides = tree.missing_go_to_left != 0 if gaps else None
+    return _tree(tree.children_left < 0, tree.feature, tree.threshold, links, value, sides)
 
 
-def _tree(leaf: Any, feature: Any, threshold: Any, links: tuple[Any, Any], value: Floats, *categories: Any) -> Tree:
+def _tree(  # noqa: PLR0917 - called with all of them, in this order
+    leaf: Any,
+    feature: Any,
+    threshold: Any,
+    links: tuple[Any, Any],
+    value: Floats,
+    missing_left: NDArray[np.bool_] | None,
+    subset: Any = (),
+    sets: tuple[frozenset[float], ...] = (),
+) -> Tree:
     # A split of missing values from all others has threshold inf; every number goes left, as with the largest float.
     numbers = np.minimum(np.where(leaf, 0.0, threshold), np.finfo(np.float64).max)
     left, right = (np.where(leaf, -1, link.astype(np.intp)) for link in links)
-    return Tree(np.where(leaf, -1, feature), numbers, left, right, value, *categories)
+    return Tree(np.where(leaf, -1, feature), numbers, left, right, value, subset, sets, missing_left)
 
 
 def _column(leaves: Floats, k: int, scores: int) -> Floats:

@@ -360,7 +360,7 @@ REFUSED = {
     "imputed value": (
         forest_behind([node("Imputer", ["X"], ["Z"], imputed_value_floats=[1.0], replaced_value_float=-1.0)]),
         NUMBER,
-        r"imputers that replace NaN, which no row holds, but .* of -1.0",
+        r"imputers that replace NaN, but .* of -1.0",
     ),
     "to integers": (
         forest_behind([node("Cast", ["X"], ["i"], to=7), node("Cast", ["i"], ["Z"], to=FLOAT)]),

@@ -24,6 +24,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - lets the next line import it
 from sklearn.feature_selection import (
     RFE,
     RFECV,
@@ -38,7 +39,7 @@ from sklearn.feature_selection import (
     VarianceThreshold,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
+from sklearn.impute import IterativeImputer, KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import (
     ElasticNet,
     ElasticNetCV,
@@ -266,7 +267,13 @@ SCALERS = {
     "RobustScaler": RobustScaler(),
     "StandardScaler": StandardScaler(),
 }
-OTHERS = {"FunctionTransformer": FunctionTransformer(), "SimpleImputer": SimpleImputer(strategy="median")}
+OTHERS = {
+    "FunctionTransformer": FunctionTransformer(),
+    "IterativeImputer": IterativeImputer(max_iter=1),
+    "KNNImputer": KNNImputer(n_neighbors=2),
+    "MissingIndicator": MissingIndicator(features="all"),
+    "SimpleImputer": SimpleImputer(strategy="median"),
+}
 
 
 @pytest.mark.long(every=2)
