@@ -236,7 +236,7 @@ def text_of(record: dict[str, Any]) -> str:
     asked = sum(part["asked"] for part in record["tables"])
     answered = sum(part["answered"] for part in record["tables"])
     words = (
-        f"{asked:,} people, of whom {answered:,} have an answer or the proof that there is none; {LIMIT_S:g} s for each. "
+        f"{asked:,} people, of whom {answered:,} have an answer or a proof that there is none; {LIMIT_S:g} s each. "
         '"Put there": answers in which a cell that held an amount is missing or holds a code. Seconds are the median, '
         "the 90 % quantile and the greatest."
     )
