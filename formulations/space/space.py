@@ -27,6 +27,7 @@ from ceopt.formulations.space.feature import (
     features_to_json,
 )
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
+from ceopt.formulations.space.labels import check_labels, relabelled, with_labels
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
@@ -140,8 +141,8 @@ _LEFT_OUT: Final = {"name", "categories"}
 _PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
 
 #: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
-_TITLES: Final = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "guess")
-_OPTIONAL: Final = {"step", "unit"}
+_TITLES: Final = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "label", "guess")
+_OPTIONAL: Final = {"step", "unit", "label"}
 _MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
 #: Characters of a list of levels that are shown.
 _WIDEST: Final = 48
@@ -182,6 +183,7 @@ def _cells(feature: Feature) -> tuple[str, ...]:
         "" if feature.step is None else digits(feature.step),
         _weight(feature),
         printable(feature.unit or ""),
+        _label(feature),
         printable(feature.guess or "as given"),
     )
 
@@ -197,10 +199,20 @@ def _levels(feature: Feature) -> str:
     mark = ", "
     if feature.kind == "ordinal":
         mark = " < "
-    text = printable(mark.join(map(str, feature.levels)))
+    return _short(printable(mark.join(map(str, feature.levels))), len(feature.levels))
+
+
+def _short(text: str, count: int) -> str:
+    """Return a text about so many levels, cut off where it is long."""
     if len(text) <= _WIDEST:
         return text
-    return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+    return f"{text[: _WIDEST - 14].rstrip()}... ({count} levels)"
+
+
+def _label(feature: Feature) -> str:
+    """Return what people call the column, and its levels."""
+    levels = ", ".join(f"{level} = {text}" for level, text in feature.level_labels)
+    return _short(printable(": ".join(filter(None, (feature.label, levels)))), len(feature.levels))
 
 
 def _codes(feature: Feature) -> str:
@@ -286,6 +298,7 @@ class FeatureSpace:
         if len(by_name) < len(features):
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
+        check_labels(features)
         object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_by_name", by_name)
         limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
@@ -304,6 +317,7 @@ class FeatureSpace:
         continuous: Iterable[str] | None = None,
         moves: Mapping[str, str] | None = None,
         steps: bool = True,
+        labels: Mapping[str, Any] | str | Path | None = None,
     ) -> Self:
         """Describe the columns of a frame; unnamed ones are guessed, and ``print(space)`` shows each guess.
 
@@ -334,6 +348,10 @@ class FeatureSpace:
             Name -> how the column may move, in the words of the printed space: "any", "up", "down" or "fixed".
         steps
             Whether floats of few decimals move by steps; False lets all of them take any number.
+        labels
+            What people call the columns and their levels: a mapping from a name to a text, or to ``{"label": text,
+            "levels": {level: text}}``; or the path of a .csv file with the columns name, level and label, a line each,
+            in which a line without a level is about the column itself.
 
         Warns
         -----
@@ -349,6 +367,8 @@ class FeatureSpace:
             name is that of several.
         UnknownNameError
             A named column that the frame does not have, a move that does not exist.
+        UnreadableFileError
+            A file of labels that cannot be read.
         """
         features = infer_features(
             frame,
@@ -362,7 +382,7 @@ class FeatureSpace:
         )
         for pitfall in pitfalls(frame, features, settled=frozenset(moves or ())):
             warn(pitfall.sentence)
-        return cls(features)
+        return cls(with_labels(features, labels))
 
     def update(
         self,
@@ -378,6 +398,8 @@ class FeatureSpace:
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
         codes: Sequence[Any] | None = None,
+        label: str | None = None,
+        level_labels: Mapping[Any, str] | None = None,
         data: pd.DataFrame | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
@@ -390,10 +412,11 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit, codes
+        mutable, direction, lower, upper, step, levels, weight, unit, codes, label, level_labels
             As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
             one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
-            a choice or new order of its levels, of one made by hand any.
+            a choice or new order of its levels, of one made by hand any. "" removes a label and {} those of levels; a
+            level that goes takes its label along.
         data
             Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
             missing or hold a code do not count; with ``codes`` also bounds that were seen in data, which stay such.
@@ -440,6 +463,7 @@ class FeatureSpace:
                 if codes is not None:
                     new[one] = _with_codes(new[one], codes, data[one])
                 new[one] = scaled_by(new[one], data[one])
+            new[one] = relabelled(self[one], new[one], label, level_labels)
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
