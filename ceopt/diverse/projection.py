@@ -274,6 +274,7 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
         high = len(feature.levels) - 1.0
     else:
         low, high = feature.widest
+        low, high = min(low, x0), max(high, x0)
     is_still = not feature.mutable or feature.is_code(x0)
     if is_still or feature.direction == "increasing":
         low = x0

@@ -423,11 +423,7 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
     if feature.is_code(value) or (factual is not None and feature.is_code(factual)):
         yield from _faults_of_codes(feature, factual, value)
         return
-    least, greatest = feature.widest
-    if value < least:
-        yield f"must be at least {digits(least)}, but is {value!r}"
-    if value > greatest:
-        yield f"must be at most {digits(greatest)}, but is {value!r}"
+    yield from _faults_of_bounds(feature, factual, value)
     if factual is None or value == factual:
         return
     before = _as_written(feature, factual)
@@ -441,6 +437,17 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
     is_rule = seen_steps or not feature.step_inferred
     if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
         yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
+
+
+def _faults_of_bounds(feature: Feature, factual: float | None, value: float) -> Iterator[str]:
+    """Yield faults of values outside the bounds, but for those no further out than the factual is."""
+    least, greatest = feature.widest
+    if value < least and (factual is None or value < factual):
+        today = f" or stay at {digits(factual)}" if factual is not None and factual < least else ""
+        yield f"must be at least {digits(least)}{today}, but is {value!r}"
+    if value > greatest and (factual is None or value > factual):
+        today = f" or stay at {digits(factual)}" if factual is not None and factual > greatest else ""
+        yield f"must be at most {digits(greatest)}{today}, but is {value!r}"
 
 
 def _as_written(feature: Feature, coordinate: float) -> Any:

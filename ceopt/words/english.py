@@ -95,6 +95,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "may_only_fall": "{column} may only fall from {value}",
     "moves_in_steps": "{column} moves in steps of {step} from {value}",
     "moves_in_steps_of_data": "{column} moves in steps of {step} from {value}, as its data do",
+    "at_least_or_as_today": "{column} is at least {value}, or no further from it than today",
+    "at_most_or_as_today": "{column} is at most {value}, or no further from it than today",
     "cannot_become": "{column} cannot become {values}",
     "stays_between": "{column} stays between {low} and {high}",
     # ---- rules that people break today

@@ -95,6 +95,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "may_only_fall": "{column} darf von {value} aus nur fallen",
     "moves_in_steps": "{column} ändert sich von {value} aus in Schritten von {step}",
     "moves_in_steps_of_data": "{column} ändert sich von {value} aus in Schritten von {step}, wie seine Daten",
+    "at_least_or_as_today": "{column} ist mindestens {value}, oder nicht weiter davon entfernt als heute",
+    "at_most_or_as_today": "{column} ist höchstens {value}, oder nicht weiter davon entfernt als heute",
     "cannot_become": "{column} kann nicht {values} werden",
     "stays_between": "{column} bleibt zwischen {low} und {high}",
     # ---- rules that people break today

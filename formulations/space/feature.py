@@ -461,15 +461,21 @@ class Feature:
         return self.step
 
     @property
+    def amounts(self) -> tuple[float, float]:
+        """The least and greatest amount that a person may have: within the bounds or beyond, but not beyond a code."""
+        codes = cast("tuple[float, ...]", self.codes)
+        below = [math.nextafter(code, math.inf) for code in codes if code < self.lower]
+        above = [math.nextafter(code, -math.inf) for code in codes if code > self.upper]
+        return max(below, default=-math.inf), min(above, default=math.inf)
+
+    @property
     def widest(self) -> tuple[float, float]:
-        """The least and greatest amount to which bounds can widen: those of the user stay, those seen end at a code."""
-        lower, upper = self.lower, self.upper
-        if self.lower_inferred:
-            below = [math.nextafter(code, math.inf) for code in cast("tuple[float, ...]", self.codes) if code < lower]
-            lower = max(below, default=-math.inf)
-        if self.upper_inferred:
-            above = [math.nextafter(code, -math.inf) for code in cast("tuple[float, ...]", self.codes) if code > upper]
-            upper = min(above, default=math.inf)
+        """The least and greatest amount that anybody may have: bounds of the user hold, those seen end at a code."""
+        lower, upper = self.amounts
+        if not self.lower_inferred:
+            lower = self.lower
+        if not self.upper_inferred:
+            upper = self.upper
         return lower, upper
 
     def is_code(self, coordinate: float) -> bool:

@@ -273,13 +273,9 @@ def _reach(feature: Feature, x0: float) -> Interval | Levels:
         elif feature.direction == "decreasing":
             ranks = tuple(rank for rank in ranks if rank <= home)
         return Levels(ranks)
-    lower, upper = feature.lower, feature.upper
+    lower, upper = min(feature.lower, x0), max(feature.upper, x0)  # who stands outside may stay or come nearer
     if feature.is_code(x0):
         lower = upper = x0
-    if feature.lower_inferred:
-        lower = min(lower, x0)
-    if feature.upper_inferred:
-        upper = max(upper, x0)
     if not feature.mutable or feature.direction == "increasing":
         lower = x0
     if not feature.mutable or feature.direction == "decreasing":

@@ -413,10 +413,10 @@ class FeatureSpace:
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
         mutable, direction, lower, upper, step, levels, weight, unit, codes, label, level_labels
-            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
-            one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
-            a choice or new order of its levels, of one made by hand any. "" removes a label and {} those of levels; a
-            level that goes takes its label along.
+            As in :class:`Feature`. Bounds set here are rules: who stands outside may stay or come nearer, and who
+            stands on one of the ``codes`` stays, of which a warning tells. ``levels`` replaces what may be held: of an
+            inferred column a choice or new order of its levels, of one made by hand any. "" removes a label and {}
+            those of levels; a level that goes takes its label along.
         data
             Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
             missing or hold a code do not count; with ``codes`` also bounds that were seen in data, which stay such.
@@ -586,7 +586,7 @@ class FeatureSpace:
         InvalidTypeError
             ``raw`` is no row, or a value is of the wrong type.
         InvalidValueError
-            A missing column or value, NaN, an infinite value, an unseen level, a value outside bounds set by the user.
+            A missing column or value, NaN, an infinite value, an unseen level, a number beyond one of the codes.
         UnknownNameError
             A column that the space does not have.
         """
@@ -599,19 +599,13 @@ class FeatureSpace:
             if feature.is_code(coordinate):
                 coordinates[name] = coordinate
                 continue
-            least, greatest = feature.widest
+            least, greatest = feature.amounts
             if not least <= coordinate <= greatest:
-                then = (
-                    "Widen the bounds with space.update, or correct the row. A limit for answers alone is a rule, "
-                    "such as Linear."
-                )
-                if feature.lower_inferred if coordinate < least else feature.upper_inferred:
-                    then = "It lies beyond a code: name it as a code too with space.update, or correct the row."
                 raise InvalidValueError(
                     feature.who,
-                    f"a factual value within its bounds [{digits(feature.lower)}, {digits(feature.upper)}]",
+                    "a factual value that lies beyond none of its codes",
                     f"its value is {coordinate!r}",
-                    then,
+                    "Name it as a code too with space.update, or correct the row.",
                 )
             coordinates[name] = coordinate
         return coordinates
@@ -668,7 +662,7 @@ class FeatureSpace:
             self._features[place].from_coordinate(matrix[place, column])
 
     def coordinates(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Coordinates of many raw rows, shape (n, d); checked as :meth:`row`, except for the user's bounds.
+        """Coordinates of many raw rows, shape (n, d); checked as :meth:`row`, except for what lies beyond a code.
 
         Raises
         ------
