@@ -151,7 +151,7 @@ class Projection:
     AllowedValues, levels                   the person's own level, if it is listed
     AllowedTransitions                      the person's own level
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
-    Causal                                  columns that follow from others are computed anew
+    Causal, Ratio, Product                  columns that follow from others are computed anew
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
     all other rules                         nothing: the row is dropped if it breaks them
     ======================================= =====================================================================
