@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         IfThen,
         Linear,
         MaxChanges,
+        Product,
+        Ratio,
         RobustValidity,
     )
     from ceopt.formulations.constraints.causal_structure import LinearEquation
@@ -72,6 +74,8 @@ __all__ = [
     "OtherThan",
     "Percentile",
     "Probability",
+    "Product",
+    "Ratio",
     "Recourse",
     "RobustValidity",
     "RuleWarning",
@@ -100,7 +104,8 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 #: ceopt does not wait for Pyomo, pandas and scikit-learn.
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
-        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges RobustValidity"
+        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges Product Ratio "
+        "RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

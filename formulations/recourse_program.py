@@ -62,6 +62,7 @@ def recourse_program(
     space: FeatureSpace | None = None,
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
+    products: bool = False,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.
 
@@ -87,6 +88,8 @@ def recourse_program(
         A cost that no answer worth finding exceeds, where one is known; the reach is narrowed by the caller.
     all_cells
         Keep the splits of trees that decide nothing for this person, for answers that differ by any cell.
+    products
+        State products of columns as they are, for a solver that takes them, and not value by value.
 
     Returns
     -------
@@ -96,6 +99,7 @@ def recourse_program(
     with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(space or predictor.space, row, reach=reach)
+        x.takes_products = products
         with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
             model.predictor = embedded = embed_predictor(
                 predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells

@@ -87,6 +87,10 @@ WHOLE_COUNT: Final = 1e-6
 ROBUST_BOUND_ROUNDING: Final = 1e-9
 #: Of the greatest entry of a factor: an entry below is rounding.
 NO_ROBUST_ENTRY: Final = 1e-12
+#: Of what is added up: by how much a number without steps may miss the formula that it follows from.
+PRODUCT_ROUNDING: Final = 1e-9
+#: Sizes of a product whose variables count in its own unit; others count in a power of two of it.
+ORDINARY_PRODUCTS: Final = (5e-2, 1e7)
 #: Share of the distance by which an answer may miss it: what a solver takes for 0.
 APART_TOLERANCE: Final = 1e-6
 #: Share by which rows ask for less, so that sums of decimal steps that are equal on paper are so in binary.

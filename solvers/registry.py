@@ -269,6 +269,15 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     raise MissingLicenceError("solve", f"a licence for {best.name!r} that takes this model", why, others)
 
 
+def multiplies(name: str) -> bool:
+    """Whether a solver, named and no "auto", takes products of variables of any number.
+
+    It then gets them as they are; a licence that takes few of them (Gurobi's without an account) does not count.
+    """
+    solver = SOLVERS.get(name)
+    return solver is not None and Class.NONCONVEX in solver.supports and not solver.found_licence.limits
+
+
 def _who_could(able: list[Solver], needed: Class, compiled: CompiledModel) -> str:
     """Return what to do, naming who solves this class and can be used here, else who would have to be installed."""
     ready = [s.name for s in able if s.is_installed and not s.refusal(compiled)]

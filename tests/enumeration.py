@@ -28,8 +28,7 @@ def candidates(feature: Feature, x0: float, thresholds: Iterable[float], *, widt
         low, high = 0.0, len(feature.levels) - 1.0
         values = set(map(float, range(len(feature.levels))))
     else:
-        low = min(feature.lower, x0) if feature.lower_inferred else feature.lower
-        high = max(feature.upper, x0) if feature.upper_inferred else feature.upper
+        low, high = min(feature.lower, x0), max(feature.upper, x0)
         near = {
             x0,
             *(v for t in thresholds for v in neighbours(t, width)),

@@ -151,7 +151,7 @@ class Projection:
     AllowedValues, levels                   the person's own level, if it is listed
     AllowedTransitions                      the person's own level
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
-    Causal                                  columns that follow from others are computed anew
+    Causal, Ratio, Product                  columns that follow from others are computed anew
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
     all other rules                         nothing: the row is dropped if it breaks them
     ======================================= =====================================================================
@@ -274,6 +274,7 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
         high = len(feature.levels) - 1.0
     else:
         low, high = feature.widest
+        low, high = min(low, x0), max(high, x0)
     is_still = not feature.mutable or feature.is_code(x0)
     if is_still or feature.direction == "increasing":
         low = x0

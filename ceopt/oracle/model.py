@@ -452,17 +452,6 @@ def _faults(feature: Feature, factual: float | None, value: float, *, seen_steps
         yield from _faults_of_moves(feature, factual, value, seen_steps=seen_steps)
 
 
-def _faults_of_bounds(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
-    """Yield faults of amounts outside the bounds; those seen in data bind what a search fills in."""
-    least, greatest = feature.widest
-    if seen_steps and factual is not None and feature.is_label(factual):
-        least, greatest = feature.lower, feature.upper
-    if value < least:
-        yield f"must be at least {digits(least)}, but is {value!r}"
-    if value > greatest:
-        yield f"must be at most {digits(greatest)}, but is {value!r}"
-
-
 def _faults_of_moves(feature: Feature, factual: float, value: float, *, seen_steps: bool) -> Iterator[str]:
     """Yield faults of a move between two amounts."""
     before = _as_written(feature, factual)
@@ -476,6 +465,24 @@ def _faults_of_moves(feature: Feature, factual: float, value: float, *, seen_ste
     is_rule = seen_steps or not feature.step_inferred
     if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
         yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"
+
+
+def _faults_of_bounds(feature: Feature, factual: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
+    """Yield faults of amounts outside the bounds, but for those no further out than the factual is.
+
+    Bounds seen in data bind what a search fills in, and nobody's own amount.
+    """
+    least, greatest = feature.widest
+    if factual is not None and feature.is_label(factual):
+        if seen_steps:
+            least, greatest = feature.lower, feature.upper
+        factual = None
+    if value < least and (factual is None or value < factual):
+        today = f" or stay at {digits(factual)}" if factual is not None and factual < least else ""
+        yield f"must be at least {digits(least)}{today}, but is {value!r}"
+    if value > greatest and (factual is None or value > factual):
+        today = f" or stay at {digits(factual)}" if factual is not None and factual > greatest else ""
+        yield f"must be at most {digits(greatest)}{today}, but is {value!r}"
 
 
 def _as_written(feature: Feature, coordinate: float) -> Any:

@@ -138,7 +138,7 @@ def _score(predictor: Predictor, scores: Any) -> Any:
 def rules_beyond(
     rules: Sequence[AbstractRule], space: FeatureSpace, factual: Mapping[str, float]
 ) -> dict[str, AbstractRule]:
-    """Return the rules that a row breaks, by name.
+    """Return the rules that a row breaks, or misses by what it may keep, by name.
 
     Those that learn from the data or from the model are passed over: they say how plausible or how safe an answer is,
     and who needs an answer breaks them by nature.
@@ -147,7 +147,7 @@ def rules_beyond(
     for place, rule in enumerate(rules):
         if overrides(rule, "fitted", "about") or rule.lacks_rows:
             continue
-        if rule.violation(space, factual, factual) > 0.0:
+        if rule.off_today(space, factual) > 0.0:
             found[rule_name(rule, place)] = rule
     return found
 
@@ -200,12 +200,13 @@ def asked_by_rules(
     So it is of a column whose own value, put back into the answer, breaks the rule and keeps the target, or all but a
     twentieth of the way there. The model is asked once, about all that break one.
     """
+    asking = {name: rule for name, rule in beyond.items() if rule.violation(space, factual, factual) > 0.0}
     trials: list[dict[str, float]] = []
     breaking: list[tuple[int, str, tuple[str, ...]]] = []
     for place, (answer, point) in enumerate(answers):
         for column in answer.changed:
             back = {**point, column: factual[column]}
-            broken = tuple(name for name, rule in beyond.items() if rule.violation(space, factual, back) > 0.0)
+            broken = tuple(name for name, rule in asking.items() if rule.violation(space, factual, back) > 0.0)
             if broken:
                 trials.append(back)
                 breaking.append((place, column, broken))

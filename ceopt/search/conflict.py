@@ -15,7 +15,7 @@ import numpy as np
 
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints import AbstractRule, Linear, rule_name
-from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
+from ceopt.formulations.constraints.rule import AbstractElastic, no_further_words, widens_itself
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import FeatureSpace
@@ -149,16 +149,7 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         row = None if may_be_label else Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # of the two above
         sentence = said(f"{name} may only {word} from {current}", template, column=name, value=phrase)
         yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
-    if math.isfinite(feature.lower) and not feature.lower_inferred:
-        word = f"at least {_text(feature.lower)}"
-        row = None if may_be_label else Linear({name: 1.0}, ">=", feature.lower)
-        sentence = said(f"{name} must be {word}", "at_least", column=name, value=value_phrase(feature, feature.lower))
-        yield SpaceRule(feature, word, sentence, {"lower": -math.inf}, row)
-    if math.isfinite(feature.upper) and not feature.upper_inferred:
-        word = f"at most {_text(feature.upper)}"
-        row = None if may_be_label else Linear({name: 1.0}, "<=", feature.upper)
-        sentence = said(f"{name} must be {word}", "at_most", column=name, value=value_phrase(feature, feature.upper))
-        yield SpaceRule(feature, word, sentence, {"upper": math.inf}, row)
+    yield from _bounds_of(feature, x0, may_be_label=may_be_label)
     if feature.step is not None and not is_label and not (feature.codes and feature.kind == "continuous"):
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)
@@ -169,6 +160,32 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
             text = f"{name} moves in {word} from {current}, as its data do"
             sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=phrase)
         yield SpaceRule(feature, word, sentence, {"step": None}, None)
+
+
+def _bounds_of(feature: Feature, x0: float, *, may_be_label: bool) -> Iterator[SpaceRule]:
+    """Give the bounds that the user has set; who stands outside may stay or come nearer."""
+    name = feature.name
+    has_amount = not feature.is_label(x0)
+    if math.isfinite(feature.lower) and not feature.lower_inferred:
+        word = f"at least {_text(feature.lower)}"
+        text = f"{name} must be {word}"
+        template = "at_least"
+        if has_amount and x0 < feature.lower:
+            text += no_further_words()
+            template = "at_least_or_as_today"
+        row = None if may_be_label else Linear({name: 1.0}, ">=", feature.lower, beyond="no_further")
+        sentence = said(text, template, column=name, value=value_phrase(feature, feature.lower))
+        yield SpaceRule(feature, word, sentence, {"lower": -math.inf}, row)
+    if math.isfinite(feature.upper) and not feature.upper_inferred:
+        word = f"at most {_text(feature.upper)}"
+        text = f"{name} must be {word}"
+        template = "at_most"
+        if has_amount and x0 > feature.upper:
+            text += no_further_words()
+            template = "at_most_or_as_today"
+        row = None if may_be_label else Linear({name: 1.0}, "<=", feature.upper, beyond="no_further")
+        sentence = said(text, template, column=name, value=value_phrase(feature, feature.upper))
+        yield SpaceRule(feature, word, sentence, {"upper": math.inf}, row)
 
 
 def _text(value: float) -> str:

@@ -24,6 +24,7 @@ from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Stop
+from ceopt.solvers.registry import multiplies
 from ceopt.tolerances import CURVED_ROOM, WIDTH_GAP, WIDTH_NOISE, WIDTH_ROOM
 
 if TYPE_CHECKING:
@@ -272,6 +273,7 @@ def _program(
         formulation=prepared.settings.formulation,
         reach=person.reach,
         space=person.space,
+        products=multiplies(prepared.settings.solver),
     )
     program.model.yielding = pyo.Block(concrete=True)
     for position, rule in enumerate(yielding):

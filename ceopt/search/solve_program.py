@@ -27,11 +27,16 @@ from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.errors import (
+    MissingLibraryError,
+    MissingLicenceError,
+    UnboundedFeatureError,
+    UnsupportedProblemError,
+)
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.problem import Stop
-from ceopt.solvers.registry import choose
+from ceopt.solvers.registry import choose, multiplies
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from ceopt.search.prepare import Prepared
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
+    from ceopt.solvers.registry import Solver
 
 # ==== Requests, people and results of solving =========================================================================
 
@@ -299,7 +305,7 @@ class ProgramSolver:
         built = time.perf_counter()
         compiled = compile_model(program.model)
         compiled_at = time.perf_counter()
-        solver = choose(settings.solver, compiled)
+        solver = _chosen(settings.solver, program, compiled)
         options: dict[str, Any] = {}
         if exact:
             options.update(solver.exact)
@@ -338,6 +344,7 @@ class ProgramSolver:
             reach=reach,
             cutoff=cutoff,
             all_cells=settings.n > 1 and (settings.diversity is None or settings.diversity.needs_all_cells),
+            products=multiplies(settings.solver),
         )
         for point, diversity in request.barred:
             program.embedded.place(point)
@@ -365,6 +372,22 @@ class ProgramSolver:
                 program.embedded.place(point)
                 return _values(program, compiled)
         return None
+
+
+def _chosen(name: str, program: RecourseProgram, compiled: CompiledModel) -> Solver:
+    """Return the solver of a program; where there is none, and products are why, say so and what would do."""
+    try:
+        return choose(name, compiled)
+    except (UnsupportedProblemError, MissingLibraryError, MissingLicenceError) as error:
+        if not program.x.multiplied:
+            raise
+        who, columns = program.x.multiplied[0]
+        listed = " and ".join(map(repr, columns)) if len(columns) > 1 else f"{columns[0]!r} with itself"
+        then = f"space.update({columns[-1]!r}, step=..., lower=..., upper=...)"
+        raise type(error)(
+            f"{error} {who} multiplies {listed}, which have no steps and bounds: with some for one of them, as by "
+            f"{then}, any solver will do."
+        ) from error
 
 
 def _values(program: RecourseProgram, compiled: CompiledModel) -> StartValues:

@@ -273,12 +273,12 @@ class ScaledColumns(AbstractPoints):
         return cls(space, Encoding(tuple(columns), space.names), np.array(found))
 
     def about(self, row: Any) -> ScaledColumns:
-        """Return the same columns, whose steps are counted from a raw row and whose inferred bounds hold it.
+        """Return the same columns, whose steps are counted from a raw row and whose bounds hold it.
 
         Raises
         ------
         CeoptError
-            As :meth:`ceopt.FeatureSpace.row`: a missing column or value, an unseen level, a number outside its bounds.
+            As :meth:`ceopt.FeatureSpace.row`: a missing column or value, an unseen level, a number beyond a code.
         """
         return self.at(list(self.space.row(row).values()))
 
@@ -302,8 +302,7 @@ class ScaledColumns(AbstractPoints):
     def intervals(self) -> tuple[Interval | None, ...]:
         """Which numbers each raw column may hold, (d,); None for levels.
 
-        Bounds that were inferred are ends too, but hold the factual row. Steps are counted from that row, and without
-        one from the lower bound or from 0.
+        Bounds hold the factual row. Steps are counted from that row, and without one from the lower bound or from 0.
         """
         own = self.factual if self.factual is not None else [None] * len(self.space)
         return tuple(_interval(feature, x0) for feature, x0 in zip(self.space, own, strict=True))
@@ -405,10 +404,7 @@ def _interval(feature: Feature, x0: float | None) -> Interval | None:
     if x0 is not None and feature.is_code(x0):
         low = high = x0
     if x0 is not None:
-        if feature.lower_inferred:
-            low = min(low, x0)
-        if feature.upper_inferred:
-            high = max(high, x0)
+        low, high = min(low, x0), max(high, x0)
     least, greatest = feature.coordinate_limits
     low, high = max(low, least), min(high, greatest)
     step = feature.spacing
@@ -570,9 +566,9 @@ class ScaledFrame(AbstractPoints):
     def legal(self, points: Floats, factual: Floats, *, whole: Flags | None = None) -> Floats:
         """Return the coordinates (n, d) nearest to points (n, p) that people at coordinates (n, d) may reach.
 
-        Bounds, directions and steps are those of the space for each person: an inferred bound holds the person's own
-        number, steps are counted from it, and what is fixed stays. ``whole`` says which raw columns (d,) can hold whole
-        numbers alone, whatever their kind; None: those of the kinds that do.
+        Bounds, directions and steps are those of the space for each person: a bound holds the person's own number,
+        steps are counted from it, and what is fixed stays. ``whole`` says which raw columns (d,) can hold whole numbers
+        alone, whatever their kind; None: those of the kinds that do.
         """
         found = factual.copy()
         for j, (feature, place) in enumerate(zip(self.space, self.places, strict=True)):
@@ -613,12 +609,8 @@ def _spacing(feature: Feature, *, whole: bool) -> float | None:
 
 
 def _number(feature: Feature, wanted: Floats, own: Floats, *, whole: bool) -> Floats:
-    low = np.full(len(own), feature.lower)
-    high = np.full(len(own), feature.upper)
-    if feature.lower_inferred:
-        low = np.minimum(low, own)
-    if feature.upper_inferred:
-        high = np.maximum(high, own)
+    low = np.minimum(own, feature.lower)
+    high = np.maximum(own, feature.upper)
     least, greatest = feature.coordinate_limits
     low, high = _within(feature, own, np.maximum(low, least), np.minimum(high, greatest))
     step = _spacing(feature, whole=whole)

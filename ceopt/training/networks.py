@@ -607,16 +607,16 @@ RawColumn: TypeAlias = "pd.Series[Any]"
 
 
 def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
-    """Refuse rows (n, d) with a number outside bounds that the user set."""
+    """Refuse rows (n, d) with a number that lies beyond a code."""
     for feature, values in zip(space, coordinates.T, strict=True):
-        low, high = feature.widest
+        low, high = feature.amounts
         if feature.is_finite:
             continue
         outside = np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, feature.codes))
         if len(outside):
             but = f"it is {digits(values[outside[0]])} in row {outside[0]}"
-            needs = f"column {feature.name!r} within its bounds [{digits(feature.lower)}, {digits(feature.upper)}]"
-            raise InvalidValueError(who, needs, but, "Widen the bounds with space.update, or correct the row.")
+            needs = f"column {feature.name!r} beyond none of its codes"
+            raise InvalidValueError(who, needs, but, "Name it as a code too with space.update, or correct the row.")
 
 
 def moved_frame(X: pd.DataFrame, space: FeatureSpace, found: Floats, coordinates: Floats) -> pd.DataFrame:

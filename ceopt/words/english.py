@@ -85,6 +85,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "people_of_target": "the people who have the decision",
     "people_of_data": "{count} people of the data",
     "follows_from": "{column} follows from {causes}",
+    "ratio": "{column} is {numerator} divided by {denominator}",
+    "product": "{column} is the product of {factors}",
     "robust": "it holds with a probability of at least {level} when the model is trained again",
     "robust_near": (
         "it holds with a probability of at least {level} when the model is trained again, also on data that are a "
@@ -95,6 +97,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "may_only_fall": "{column} may only fall from {value}",
     "moves_in_steps": "{column} moves in steps of {step} from {value}",
     "moves_in_steps_of_data": "{column} moves in steps of {step} from {value}, as its data do",
+    "at_least_or_as_today": "{column} is at least {value}, or no further from it than today",
+    "at_most_or_as_today": "{column} is at most {value}, or no further from it than today",
     "cannot_become": "{column} cannot become {values}",
     "stays_between": "{column} stays between {low} and {high}",
     # ---- rules that people break today
@@ -104,6 +108,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "beyond_line": "If they may stay or come nearer, write {line}.",
     "beyond_no_line": "If they may stay, leave the rule out for them, or make it wider.",
     "beyond_leave_out": "If they may stay, leave the rule out for them.",
+    "residual_one": "Rule {name}: the person's row misses it today, and answers keep the difference.",
+    "residual_many": (
+        "Rule {name}: the rows of {count} of {people} people miss it today, and answers keep the difference."
+    ),
     # ---- rules in conflict
     "conflict_found": "These rules together leave no way:",
     "conflict_among": "Among these rules are some that together leave no way:",

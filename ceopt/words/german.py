@@ -85,6 +85,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "people_of_target": "den Personen mit der gewünschten Entscheidung",
     "people_of_data": "{count} Personen der Daten",
     "follows_from": "{column} folgt aus {causes}",
+    "ratio": "{column} ist {numerator} geteilt durch {denominator}",
+    "product": "{column} ist das Produkt von {factors}",
     "robust": "es hält mit einer Wahrscheinlichkeit von mindestens {level}, wenn das Modell neu trainiert wird",
     "robust_near": (
         "es hält mit einer Wahrscheinlichkeit von mindestens {level}, wenn das Modell neu trainiert wird, auch auf "
@@ -95,6 +97,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "may_only_fall": "{column} darf von {value} aus nur fallen",
     "moves_in_steps": "{column} ändert sich von {value} aus in Schritten von {step}",
     "moves_in_steps_of_data": "{column} ändert sich von {value} aus in Schritten von {step}, wie seine Daten",
+    "at_least_or_as_today": "{column} ist mindestens {value}, oder nicht weiter davon entfernt als heute",
+    "at_most_or_as_today": "{column} ist höchstens {value}, oder nicht weiter davon entfernt als heute",
     "cannot_become": "{column} kann nicht {values} werden",
     "stays_between": "{column} bleibt zwischen {low} und {high}",
     # ---- rules that people break today
@@ -104,6 +108,13 @@ GERMAN: Final[Mapping[str, str]] = {
     "beyond_line": "Wenn sie bleiben oder näher kommen dürfen: {line}.",
     "beyond_no_line": "Wenn sie bleiben dürfen: die Regel für sie weglassen oder weiter fassen.",
     "beyond_leave_out": "Wenn sie bleiben dürfen: die Regel für sie weglassen.",
+    "residual_one": (
+        "Regel {name}: Die Werte der Person weichen heute von ihr ab; Antworten behalten den Unterschied bei."
+    ),
+    "residual_many": (
+        "Regel {name}: Die Werte von {count} von {people} Personen weichen heute von ihr ab; Antworten behalten den "
+        "Unterschied bei."
+    ),
     # ---- rules in conflict
     "conflict_found": "Diese Regeln zusammen lassen keinen Weg:",
     "conflict_among": "Unter diesen Regeln sind einige, die zusammen keinen Weg lassen:",

@@ -20,6 +20,8 @@ from ceopt.formulations.constraints import (
     IfThen,
     Linear,
     MaxChanges,
+    Product,
+    Ratio,
     RobustValidity,
     rule_name,
 )
@@ -520,12 +522,26 @@ def beyond_lines(results: Sequence[ToldResult], language: Language) -> Iterator[
             rule = language.say(sentence)
         is_moved = any(map(len, broken))
         fields = {"name": language.put("quoted", value=rule)}
+        if _keeps_residual(sentence):
+            yield _residual_line(fields, len(broken), len(results), language)
+            continue
         if is_moved and len(results) == 1:
             text = language.put("beyond_one", **fields)
         else:
             fields |= {"count": language.number(len(broken)), "people": language.number(len(results))}
             text = language.put("beyond_many" if is_moved else "beyond_unmoved", **fields)
         yield f"{text} {_beyond_advice(broken[-1].beyond[name], sentence, language)}"
+
+
+def _keeps_residual(sentence: str) -> bool:
+    """Whether who misses a rule today may stay as far off: by a formula, which a row of data misses by its rounding."""
+    return any(phrase.name in {"ratio", "product"} for phrase in phrases_of(sentence))
+
+
+def _residual_line(fields: Mapping[str, str], count: int, people: int, language: Language) -> str:
+    if people == 1:
+        return language.put("residual_one", **fields)
+    return language.put("residual_many", count=language.number(count), people=language.number(people), **fields)
 
 
 def _beyond_advice(line: str, sentence: str, language: Language) -> str:
@@ -690,6 +706,15 @@ def _causal(rule: Causal, _space: FeatureSpace) -> Phrase:
     return Phrase(ALL_OF, {"rules": tuple(rules)})
 
 
+def _ratio(rule: Ratio, _space: FeatureSpace) -> Phrase:
+    fields = {"column": rule.column, "numerator": rule.numerator, "denominator": rule.denominator}
+    return Phrase("ratio", fields)
+
+
+def _product(rule: Product, _space: FeatureSpace) -> Phrase:
+    return Phrase("product", {"column": rule.column, "factors": tuple(rule.factors)})
+
+
 def _robust_validity(rule: RobustValidity, _space: FeatureSpace) -> Phrase:
     if rule.radius == 0.0:
         return Phrase("robust", {"level": float(rule.level)})
@@ -708,6 +733,8 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     Hull: _hull,
     Causal: _causal,
     RobustValidity: _robust_validity,
+    Ratio: _ratio,
+    Product: _product,
 }
 
 

@@ -310,6 +310,11 @@ class Factual(AbstractColumns):
         As of :class:`AbstractColumns`, after bounds, direction, immutability, levels and steps.
     charges
         Replacements, by column, for the move that costs charge; set by rules (:class:`Causal`, :class:`ExactlyOne`).
+    takes_products
+        Whether products of numbers (:class:`Ratio`, :class:`Product`) are to be bilinear rows wherever they can, which
+        few solvers take; by default only where nothing else is exact.
+    multiplied
+        Who multiplies which columns by such a row.
 
     Notes
     -----
@@ -350,6 +355,9 @@ class Factual(AbstractColumns):
         )
         self._followers: list[tuple[Any, Callable[[list[float]], float], list[Any]]] = []
         self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
+        self._settled_with: list[Callable[[dict[str, float]], dict[str, float]]] = []
+        self.multiplied: list[tuple[str, tuple[str, ...]]] = []
+        self.takes_products = False
         self.charges: dict[str, AbstractCharge] = {}
         self.is_charged = False
         self.is_counted = False
@@ -405,6 +413,13 @@ class Factual(AbstractColumns):
         """
         self._placed_with.append(place)
 
+    def also_settle(self, settle: Callable[[dict[str, float]], dict[str, float]]) -> None:
+        """Register a function that :meth:`decoded` calls with its point, for one that is right to the last digit.
+
+        ``settle`` stays within the cells that the integer variables select, and can be pickled with the model.
+        """
+        self._settled_with.append(settle)
+
     def place(self, point: Mapping[str, float]) -> None:
         """Set the variables to a point given in coordinates: a start for the solver."""
         for name, coordinate in self.coordinates.items():
@@ -425,7 +440,10 @@ class Factual(AbstractColumns):
             ``factual`` holds another row than the one that the block was made for.
         """
         self._held.check(self, "decode")
-        return {name: coordinate.decode() for name, coordinate in self.coordinates.items()}
+        point = {name: coordinate.decode() for name, coordinate in self.coordinates.items()}
+        for settle in self._settled_with:
+            point = settle(point)
+        return point
 
 
 def require_factual(who: str, x: Any) -> Factual:

@@ -1102,6 +1102,14 @@ class Numeric(AbstractCoordinate):
                 low, high = max(low, claim.lower), min(high, claim.upper)
         return low, high
 
+    def room_here(self) -> tuple[float, float]:
+        """Return where the integer decisions let the value lie: in its cell, on its side, or at the factual."""
+        low, high = self._on_its_side(*self.bounds_here())
+        moved = self.state.moved
+        if moved is not None and round(moved.value or 0.0) == 0 and low <= self.x0 <= high:
+            return self.x0, self.x0
+        return low, high
+
     def decode(self) -> float:
         """Return the value: in the cell that the integers select, at the coordinate or nearest to the factual."""
         if self.is_point:

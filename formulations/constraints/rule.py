@@ -97,6 +97,10 @@ class AbstractRule(ABC):
         """Return the violation without allowance for a solver's tolerance; by default the same as ``violation``."""
         return self.violation(space, factual, point)
 
+    def off_today(self, space: FeatureSpace, factual: Point) -> float:
+        """Return by how much the person's own row misses the rule; by default its violation, which must go."""
+        return self.violation(space, factual, factual)
+
     def sentence(self) -> str:
         """Return the rule in words and numbers; by default the manifest's title and the fields of a dataclass."""
         title = self.manifest.title

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -81,6 +81,7 @@ LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=Invali
 
 _WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
 _TEXTS = {"unit": OrNone(Text(_NO_TEXT)), "guess": Text(_NO_TEXT)}
+_LABEL = {"label": OrNone(Text(_NO_TEXT))}
 _FLAGS = dict.fromkeys(
     ("mutable", "lower_inferred", "upper_inferred", "step_inferred", "codes_in_reach"), Flag(_NO_FLAG)
 )
@@ -101,7 +102,8 @@ def settled(given: Any) -> dict[str, Any]:
         new |= _levels(who, given, new)
     else:
         new |= _bounds(who, given, new)
-    return new | _codes(who, given, new)
+    new |= _codes(who, given, new)
+    return new | _labels(who, given, new)
 
 
 def _words(who: str, given: Any) -> dict[str, Any]:
@@ -274,6 +276,58 @@ def _labelled(who: str, given: Any) -> tuple[Any, tuple[str, ...]]:
     return codes, tuple(texts)
 
 
+def _labels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """Settle the label, and the labels of levels and codes as pairs in their order."""
+    label = _fields(who, _LABEL, given)["label"] or None
+    pairs = _pairs(who, given.level_labels)
+    if not pairs:
+        return {"label": label, "level_labels": ()}
+    known = tuple(dict.fromkeys((*new["levels"], *new["codes"])))
+    labels = {}
+    for level, text in pairs:
+        own = next((one for one in known if _is_same(one, level)), None)
+        if own is None:
+            raise no_such_level(who, level, known)
+        if not Text(_NO_TEXT).require(who, f"label of {own!r}", text).strip():
+            raise InvalidValueError(who, "text as label of a level", f"that of {own!r} is {text!r}", "Leave it out.")
+        labels[own] = text
+    called = [labels.get(one, str(one)) for one in known]
+    for place, text in enumerate(called):
+        first = called.index(text)
+        if first < place:
+            but = f"{text!r} is that of {known[first]!r} and {known[place]!r}"
+            raise InvalidValueError(who, "levels of different labels", but, "Change one.")
+    return {"label": label, "level_labels": tuple((one, labels[one]) for one in known if one in labels)}
+
+
+def _pairs(who: str, given: Any) -> list[tuple[Any, Any]]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if pairs is None:
+        return []
+    if not isinstance(pairs, str) and isinstance(pairs, Iterable):
+        listed = list(pairs)
+        if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in listed):
+            return [(plain(level), text) for level, text in listed]
+    then = 'Write {"own": "owns a flat"}.'
+    raise InvalidTypeError(who, "a mapping from levels to texts as level_labels", f"level_labels is {given!r}", then)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two levels are one: equal, and truth values or neither."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def no_such_level(who: str, level: Any, known: Sequence[Any]) -> InvalidValueError:
+    """Return the refusal of a label for a level that is not there."""
+    choices = ", ".join(map(repr, known[:_SHOWN]))
+    if len(known) > _SHOWN:
+        choices += f" and {len(known) - _SHOWN} more"
+    then = f"Choose from: {choices}."
+    if not known:
+        then = "Numbers have none: give a label to the column, or make it ordinal or categorical."
+    return InvalidValueError(who, "labels of its levels", f"level_labels has {level!r}, which is none of them", then)
+
+
 def require_level(who: str, level: Any) -> None:
     """Refuse what cannot be a level."""
     if not isinstance(level, str | bool | int | float) or (isinstance(level, float) and not math.isfinite(level)):
@@ -321,6 +375,8 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 #: So many levels are listed where one is refused.
 _SHOWN = 20
+#: Levels, or codes, and what people call them.
+LevelLabels: TypeAlias = tuple[tuple[Level, str], ...]
 
 
 @final
@@ -377,6 +433,10 @@ class Feature:
         their decimals, or a rule of the user.
     guess
         Why :meth:`FeatureSpace.infer` chose this kind; empty for a column described by hand.
+    label
+        What the letter to a person calls the column; its name where there is none.
+    level_labels
+        Level, or code, -> what that letter calls it; held as pairs in the order of the levels.
 
     Raises
     ------
@@ -419,6 +479,8 @@ class Feature:
     upper_inferred: bool = field(default=False, kw_only=True)
     step_inferred: bool = field(default=False, kw_only=True)
     guess: str = field(default="", kw_only=True)
+    label: str | None = field(default=None, kw_only=True)
+    level_labels: LevelLabels | Mapping[Any, str] = field(default=(), kw_only=True)
     # derived: the dtype in which a frame of this space holds the column (float64 for continuous), the whole numbers
     # that this dtype holds exactly, the levels as an array of it, and level -> rank
     pandas_dtype: Any = field(init=False, repr=False, compare=False)
@@ -441,6 +503,18 @@ class Feature:
         return self.kind in FINITE
 
     @property
+    def called(self) -> str:
+        """What people call the column: its label, or its name."""
+        return self.label or self.name
+
+    def level_called(self, level: Any) -> Any:
+        """Return what people call a level or code: its label, or the level itself where it has none."""
+        for own, text in cast("LevelLabels", self.level_labels):
+            if own == level:
+                return text
+        return level
+
+    @property
     def spacing(self) -> float | None:
         """How far neighbouring values are apart: the step, else 1 of whole numbers; None of a continuous column."""
         if self.step is None and self.kind == "integer":
@@ -448,15 +522,21 @@ class Feature:
         return self.step
 
     @property
+    def amounts(self) -> tuple[float, float]:
+        """The least and greatest amount that a person may have: within the bounds or beyond, but not beyond a code."""
+        codes = cast("tuple[float, ...]", self.codes)
+        below = [math.nextafter(code, math.inf) for code in codes if code < self.lower]
+        above = [math.nextafter(code, -math.inf) for code in codes if code > self.upper]
+        return max(below, default=-math.inf), min(above, default=math.inf)
+
+    @property
     def widest(self) -> tuple[float, float]:
-        """The least and greatest amount to which bounds can widen: those of the user stay, those seen end at a code."""
-        lower, upper = self.lower, self.upper
-        if self.lower_inferred:
-            below = [math.nextafter(code, math.inf) for code in cast("tuple[float, ...]", self.codes) if code < lower]
-            lower = max(below, default=-math.inf)
-        if self.upper_inferred:
-            above = [math.nextafter(code, -math.inf) for code in cast("tuple[float, ...]", self.codes) if code > upper]
-            upper = min(above, default=math.inf)
+        """The least and greatest amount that anybody may have: bounds of the user hold, those seen end at a code."""
+        lower, upper = self.amounts
+        if not self.lower_inferred:
+            lower = self.lower
+        if not self.upper_inferred:
+            upper = self.upper
         return lower, upper
 
     def is_code(self, coordinate: float) -> bool:
@@ -719,7 +799,7 @@ def changed(
         news = _of_kind(feature, kind, news) | {"kind": kind}
     elif "levels" in news and feature.is_finite:
         news |= _known(feature, news["levels"])
-    return replace(feature, **news)
+    return replace(feature, **news, level_labels=())  # which ``relabelled`` puts back
 
 
 def _known(feature: Feature, levels: tuple[Any, ...]) -> dict[str, Any]:
@@ -910,6 +990,8 @@ _LATER = {
     "codes_in_reach": False,
     "code_labels": (),
     "decimals": None,
+    "label": None,
+    "level_labels": (),
 }
 _FIELDS = tuple(field.name for field in fields(Feature) if field.init)
 

@@ -343,10 +343,7 @@ def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
         labels.add(x0)
         anchor = first_amount(feature)
     else:
-        if feature.lower_inferred:
-            lower = min(lower, x0)
-        if feature.upper_inferred:
-            upper = max(upper, x0)
+        lower, upper = min(lower, x0), max(upper, x0)  # who stands outside may stay or come nearer
         if feature.direction == "increasing":
             lower = x0
         if feature.direction == "decreasing":

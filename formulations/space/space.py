@@ -29,6 +29,7 @@ from ceopt.formulations.space.feature import (
     features_to_json,
 )
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
+from ceopt.formulations.space.labels import check_labels, relabelled, with_labels
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
@@ -142,8 +143,10 @@ _LEFT_OUT: Final = {"name", "categories"}
 _PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
 
 #: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
-_TITLES: Final = ("name", "kind", "range or levels", "missing", "fill", "may move", "step", "weight", "unit", "guess")
-_OPTIONAL: Final = {"missing", "fill", "step", "unit"}
+_TITLES: Final = (
+    "name", "kind", "range or levels", "missing", "fill", "may move", "step", "weight", "unit", "label", "guess"
+)  # fmt: skip
+_OPTIONAL: Final = {"missing", "fill", "step", "unit", "label"}
 _MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
 _MISSING: Final = {False: "", True: "may be", "stays": "stays", "may_vanish": "may vanish"}
 #: Characters of a list of levels, and of codes with what they mean, that are shown.
@@ -189,6 +192,7 @@ def _cells(feature: Feature) -> tuple[str, ...]:
         "" if feature.step is None else digits(feature.step),
         _weight(feature),
         printable(feature.unit or ""),
+        _label(feature),
         printable(feature.guess or "as given"),
     )
 
@@ -204,10 +208,20 @@ def _levels(feature: Feature) -> str:
     mark = ", "
     if feature.kind == "ordinal":
         mark = " < "
-    text = printable(mark.join(map(str, feature.levels)))
+    return _short(printable(mark.join(map(str, feature.levels))), len(feature.levels))
+
+
+def _short(text: str, count: int) -> str:
+    """Return a text about so many levels, cut off where it is long."""
     if len(text) <= _WIDEST:
         return text
-    return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+    return f"{text[: _WIDEST - 14].rstrip()}... ({count} levels)"
+
+
+def _label(feature: Feature) -> str:
+    """Return what people call the column, and its levels."""
+    levels = ", ".join(f"{level} = {text}" for level, text in feature.level_labels)
+    return _short(printable(": ".join(filter(None, (feature.label, levels)))), len(feature.levels))
 
 
 def _fill(feature: Feature) -> str:
@@ -306,6 +320,7 @@ class FeatureSpace:
         if len(by_name) < len(features):
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
+        check_labels(features)
         object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_by_name", by_name)
         limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
@@ -327,6 +342,7 @@ class FeatureSpace:
         moves: Mapping[str, str] | None = None,
         steps: bool = True,
         codes: Mapping[str, Sequence[Any] | Mapping[Any, str]] | None = None,
+        labels: Mapping[str, Any] | str | Path | None = None,
     ) -> Self:
         """Describe the columns of a frame; unnamed ones are guessed, and ``print(space)`` shows each guess.
 
@@ -363,6 +379,10 @@ class FeatureSpace:
         codes
             Name -> values that are no amounts, a list or a mapping to what each means, as in :class:`Feature`. One that
             no cell holds is warned of.
+        labels
+            What people call the columns and their levels: a mapping from a name to a text, or to ``{"label": text,
+            "levels": {level: text}}``; or the path of a .csv file with the columns name, level and label, a line each,
+            in which a line without a level is about the column itself.
 
         Warns
         -----
@@ -378,6 +398,8 @@ class FeatureSpace:
             name is that of several; codes of a column that moves by any amount.
         UnknownNameError
             A named column that the frame does not have, a move that does not exist.
+        UnreadableFileError
+            A file of labels that cannot be read.
         """
         features = infer_features(
             frame,
@@ -392,7 +414,7 @@ class FeatureSpace:
         )
         for pitfall in pitfalls(frame, features, settled=frozenset(moves or ()), codes=codes or {}):
             warn(pitfall.sentence)
-        return cls(features)
+        return cls(with_labels(features, labels))
 
     def update(
         self,
@@ -411,6 +433,8 @@ class FeatureSpace:
         fill: float | None = None,
         codes: Sequence[Any] | Mapping[Any, str] | None = None,
         codes_in_reach: bool | None = None,
+        label: str | None = None,
+        level_labels: Mapping[Any, str] | None = None,
         data: pd.DataFrame | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
@@ -423,10 +447,11 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit, missing, fill, codes, codes_in_reach
-            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
-            one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
-            a choice or new order of its levels, of one made by hand any.
+        mutable, direction, lower, upper, step, levels, weight, unit, missing, fill, codes, codes_in_reach, label, \
+        level_labels
+            As in :class:`Feature`. Bounds set here are rules: who stands outside may stay or come nearer. ``levels``
+            replaces what may be held: of an inferred column a choice or new order of its levels, of one made by hand
+            any. "" removes a label and {} those of levels; a level that goes takes its label along.
         data
             Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
             missing or hold a code do not count; with ``codes`` also bounds that were seen in data, which stay such.
@@ -476,6 +501,7 @@ class FeatureSpace:
                 if codes is not None:
                     new[one] = _with_codes(new[one], codes, data[one])
                 new[one] = scaled_by(new[one], data[one])
+            new[one] = relabelled(self[one], new[one], label, level_labels)
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
@@ -598,7 +624,7 @@ class FeatureSpace:
         InvalidTypeError
             ``raw`` is no row, or a value is of the wrong type.
         InvalidValueError
-            A missing column or value, NaN, an infinite value, an unseen level, a value outside bounds set by the user.
+            A missing column or value, NaN, an infinite value, an unseen level, a number beyond one of the codes.
         UnknownNameError
             A column that the space does not have.
         """
@@ -611,19 +637,13 @@ class FeatureSpace:
             if feature.is_label(coordinate):
                 coordinates[name] = coordinate
                 continue
-            least, greatest = feature.widest
+            least, greatest = feature.amounts
             if not least <= coordinate <= greatest:
-                then = (
-                    "Widen the bounds with space.update, or correct the row. A limit for answers alone is a rule, "
-                    "such as Linear."
-                )
-                if feature.lower_inferred if coordinate < least else feature.upper_inferred:
-                    then = "It lies beyond a code: name it as a code too with space.update, or correct the row."
                 raise InvalidValueError(
                     feature.who,
-                    f"a factual value within its bounds [{digits(feature.lower)}, {digits(feature.upper)}]",
+                    "a factual value that lies beyond none of its codes",
                     f"its value is {coordinate!r}",
-                    then,
+                    "Name it as a code too with space.update, or correct the row.",
                 )
             coordinates[name] = coordinate
         return coordinates
@@ -682,7 +702,7 @@ class FeatureSpace:
             self._features[place].from_coordinate(matrix[place, column])
 
     def coordinates(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Coordinates of many raw rows, shape (n, d); checked as :meth:`row`, except for the user's bounds.
+        """Coordinates of many raw rows, shape (n, d); checked as :meth:`row`, except for what lies beyond a code.
 
         Raises
         ------

@@ -27,6 +27,8 @@ OWN = {
     "Causal": {"unpriced", "charged", "mends", "mended", "actions"},
     "ExactlyOne": {"unpriced", "charged", "changes_together", "mends", "mended"},
     "MaxChanges": {"counting"},
+    "Product": {"off_today", "mends", "mended"},
+    "Ratio": {"off_today", "mends", "mended"},
     "Hull": {
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
     },
@@ -34,8 +36,8 @@ OWN = {
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    "lacks_rows", "fitted", "about", "charges_more", "surcharge", "unpriced", "charged", "actions", "changes_together",
-    "counting", "mends", "mended", "clusters", "cluster_in", "distances",
+    "off_today", "lacks_rows", "fitted", "about", "charges_more", "surcharge", "unpriced", "charged", "actions",
+    "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
 MODEL = Affine([1.0], -3.5, labels=("no", "yes"))

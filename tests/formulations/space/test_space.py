@@ -175,12 +175,11 @@ def test_the_data_given_is_left_alone():
     pd.testing.assert_frame_equal(FRAME, before)
 
 
-def test_user_bounds_refuse_a_factual_and_inferred_ones_do_not():
+def test_bounds_refuse_no_factual():
     assert SPACE.row({**FRAME.iloc[0].to_dict(), "age": 99})["age"] == 99
     strict = SPACE.update("age", lower=20, upper=60)
     for value in (19, 61):
-        with pytest.raises(InvalidValueError, match=rf"'age' needs a factual value within .*\[20, 60\].* {value}"):
-            strict.row({**FRAME.iloc[0].to_dict(), "age": value})
+        assert strict.row({**FRAME.iloc[0].to_dict(), "age": value})["age"] == value
     half = SPACE.update("age", upper=60)
     assert half["age"].lower_inferred
     assert not half["age"].upper_inferred
