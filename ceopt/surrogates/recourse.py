@@ -218,7 +218,7 @@ class LocalSurrogateRecourse:
         """Return the answers, before the deadline that is set."""
         factual = space.row(row)
         space.require_moderate(factual)
-        space = with_labels_kept(space, factual)
+        space = with_labels_kept(space)
         person = space.frame([factual])
         sampler = self.sampler or BoundarySampler(random_state=int(settings.random_state))
         names = list(space.names)

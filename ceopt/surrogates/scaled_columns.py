@@ -414,7 +414,7 @@ class ScaledColumns(AbstractPoints):
         start up to a share of a half and that of the end beyond. A share of 1 is the end itself.
         """
         moves = np.where(self.stays, 0.0, end) - np.where(self.stays, 0.0, start)
-        moved = start + shares[:, None] * moves
+        moved: Floats = start + shares[:, None] * moves
         for j, (feature, interval) in enumerate(zip(self.space, self.intervals, strict=True)):
             if self.stays[j]:
                 continue
@@ -485,7 +485,7 @@ def _interval(feature: Feature, x0: float | None) -> Interval | None:
         if feature.step is not None and math.isfinite(low):
             anchor = math.ceil(low) if feature.kind == "integer" else low
     plain = Interval(low, high, step, float(anchor))
-    holes = tuple(sorted(code for code in map(float, feature.codes) if plain.has(code)))  # type: ignore[arg-type]
+    holes = tuple(sorted(code for code in map(float, feature.codes) if plain.has(code)))
     return replace(plain, holes=holes).narrowed(low, high)
 
 

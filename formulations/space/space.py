@@ -922,18 +922,13 @@ def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
         )
 
 
-# ---- one person's cells that are missing or hold codes, where they can but stay --------------------------------------
-def with_labels_kept(space: FeatureSpace, point: Mapping[str, float]) -> FeatureSpace:
-    """Return the space in which a person's cells that are missing or hold codes stay, and no others become so."""
+# ---- cells that are missing or hold codes, where they can but stay ---------------------------------------------------
+def with_labels_kept(space: FeatureSpace) -> FeatureSpace:
+    """Return the space in which cells that are missing or hold codes stay so, and no others become so."""
     features = []
     for feature in space:
-        is_label = feature.is_label(point[feature.name])
-        missing = feature.missing
-        if missing == "may_vanish":
-            missing = True
-        features.append(
-            replace(feature, mutable=feature.mutable and not is_label, missing=missing, codes_in_reach=False)
-        )
+        missing: Missing = "stays" if feature.missing else False
+        features.append(replace(feature, missing=missing, fill=math.inf, codes_in_reach=False))
     return FeatureSpace(features)
 
 

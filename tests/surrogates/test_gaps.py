@@ -184,7 +184,7 @@ def test_a_cohort_asks_about_the_data_once():
     recourse = Recourse(predict, SPACE, target="good", surrogate=surrogate, time_limit_s=30.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ceopt.SpaceWarning)
-        people = ASKED.iloc[:6]
+        people = ASKED.iloc[:3]
         cohort = recourse.fit(PEOPLE).explain(people)
 
     assert all(result.status.value in {"feasible", "rejected"} for result in cohort)
