@@ -435,7 +435,11 @@ class ScaledColumns(AbstractPoints):
         """
         weights = Matrix((len(self.names),)).require(_WHO, "coef", coef)
         core = Affine(weights, float(intercept), labels=(False, True), decision="nonnegative")
-        return Predictor(core, self.encoding, LinearScore(core, self.encoding, self.space), self.space)
+        features = []
+        for feature, stays in zip(self.space, self.stays.tolist(), strict=True):
+            features.append(replace(feature, missing=feature.missing if stays else False))
+        space = FeatureSpace(features)  # rows lack no other cells than the factual does
+        return Predictor(core, self.encoding, LinearScore(core, self.encoding, space), space)
 
 
 def _described(feature: Feature, values: Floats) -> Feature:
