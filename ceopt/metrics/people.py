@@ -372,14 +372,13 @@ def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] 
 
 
 def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
-    """Return the rows that are answers, in the raw columns only, and in dtypes that hold no missing value."""
+    """Return the rows that are answers, in the raw columns only, and in plain dtypes where no cell is missing."""
     group = group.droplevel(0)
     if names is not None:
         group = group[[name for name in names if name in group.columns]]
     group = group.loc[(group.index != 0) | group.notna().any(axis=1)]  # how a cohort says that there is no answer
-    if group.isna().to_numpy().any():
-        return group
-    return group.astype({name: _plain(dtype) for name, dtype in group.dtypes.items()})
+    is_whole = group.notna().all()
+    return group.astype({name: _plain(dtype) for name, dtype in group.dtypes.items() if is_whole[name]})
 
 
 def _plain(dtype: Any) -> Any:

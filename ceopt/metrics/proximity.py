@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.costs import parse_cost
+from ceopt.formulations.costs import AbstractCost, L1Mahalanobis, Mahalanobis, Percentile, Sum, parse_cost
 from ceopt.formulations.space.feature import MISSING, is_gap
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.metrics.distance import apart, read_beside, scales_of
 from ceopt.oracle.model import accepted, broken_moves, rows_for_predict
 from ceopt.oracle.rows import TableRows, points_of, read
 from ceopt.solvers.checks import Choice, Floats
+from ceopt.solvers.errors import InvalidValueError
 
 # ==== The changes that a counterfactual asks for ======================================================================
 
@@ -482,7 +483,8 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
     UnknownNameError
         Another cost.
     InvalidTypeError, InvalidValueError
-        No space; values that it cannot hold; no data where the cost needs some.
+        No space; values that it cannot hold; no data where the cost needs some; a number that is filled in, or goes,
+        with a Mahalanobis or a percentile cost.
 
     References
     ----------
@@ -497,10 +499,25 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
     """
     require_space("cost", space)
     data = complete_rows("cost", space, data)
-    read("cost", space, x=x, S=S)
-    fitted = parse_cost(cost).fitted(space, data)
+    own, rows = read("cost", space, x=x, S=S)
+    parsed = parse_cost(cost)
+    _refuse_fills(parsed, own, rows)
+    fitted = parsed.fitted(space, data)
     (factual,) = _points_of_table(x, space)
     return np.array([fitted.value(space, factual, point) for point in _points_of_table(S, space)])
+
+
+def _refuse_fills(cost: AbstractCost, own: TableRows, rows: TableRows) -> None:
+    """Refuse, for a cost that knows places among amounts alone, a number that is filled in or goes."""
+    terms = [term for _, term in cost.terms] if isinstance(cost, Sum) else [cost]
+    for term in terms:
+        if not isinstance(term, Mahalanobis | L1Mahalanobis | Percentile):
+            continue
+        is_label = rows.hold_no_amount(rows.numbers) | own.hold_no_amount(own.numbers)
+        for place, j in np.argwhere(is_label & (rows.numbers != own.numbers)).tolist():
+            but = f"column {rows.numeric[j]!r} is filled in, or goes, in row {place} of S"
+            then = "Use a cost such as 'l1', which charges a fill."
+            raise InvalidValueError(type(term).__name__, "moves between amounts", but, then)
 
 
 def _points_of_table(table: Any, space: FeatureSpace) -> list[dict[str, float]]:

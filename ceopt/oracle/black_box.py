@@ -16,6 +16,7 @@ from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import is_function
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation
+from ceopt.formulations.space.feature import is_gap
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Disagreement, DisagreementOf, Labels, Probability, ProbabilityOf, parse_target
 from ceopt.oracle.model import ModelOracle, check_kind, meets_raw_target, model_behind, predictions_of
@@ -214,7 +215,8 @@ class BlackBox:
         for rows, labels in reversed(self._met):
             same = np.ones(len(rows), dtype=bool)
             for name in self._columns:
-                same &= np.asarray(rows[name] == row[name].iloc[0])
+                own = row[name].iloc[0]
+                same &= np.asarray(rows[name].isna() if is_gap(own) else rows[name].eq(own).fillna(False), dtype=bool)
             if same.any():
                 return labels[same].tolist()[0]
         return self.labels(row).tolist()[0]
@@ -383,7 +385,8 @@ def _is_lossless(column: pd.Series[Any], dtype: Any) -> bool:
         return False
     if getattr(dtype, "kind", "") == "f":
         return True  # rounding to single precision is what the model's user does as well
-    return bool((cast.astype(object) == column.astype(object)).all())
+    is_kept = (cast.astype(object) == column.astype(object)) | (cast.isna() & column.isna())
+    return bool(is_kept.all())
 
 
 def verdict(favourable: bool | np.bool_) -> str:

@@ -216,10 +216,11 @@ class Cohort:
         """Return every move of every answer in long form: one row a person, answer and column that changes.
 
         Columns: query_id (the row's label), rank, column, from, to, move, unit. ``move`` is ``to`` less ``from`` of a
-        number, and a number of levels of an ordinal column; of any other it is missing, and so is a unit that a column
-        does not have. Under a causal model a column ``why`` follows, "action" or "consequence", and what is held where
-        it is, so that it does not follow, is there with a move of 0. Where a rule that a person breaks today asks for
-        a change that the model does not ask for, a column ``asked_by`` follows with the names of such rules.
+        number, and a number of levels of an ordinal column; of any other it is missing, as of a missing cell or a code
+        that is filled in, and so is a unit that a column does not have. Under a causal model a column ``why`` follows,
+        "action" or "consequence", and what is held where it is, so that it does not follow, is there with a move of 0.
+        Where a rule that a person breaks today asks for a change that the model does not ask for, a column ``asked_by``
+        follows with the names of such rules.
         """
         moves: list[dict[str, Any]] = []
         for result in self.results:
@@ -405,7 +406,9 @@ class Cohort:
 
 
 def _move(feature: Feature, old: Any, new: Any) -> float:
-    """Return by how much a number or a rank moves; nan where there is no order."""
+    """Return by how much a number or a rank moves; nan where there is no order, and of what is filled in or goes."""
+    if feature.is_label_value(old) or feature.is_label_value(new):
+        return np.nan
     if feature.kind == "ordinal":
         return float(feature.rank(new) - feature.rank(old))
     if feature.is_finite:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.space.feature import is_gap
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError, printable
@@ -368,11 +369,20 @@ class Counterfactual:
 
 
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
+    """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype).
+
+    However a dtype writes that a cell is missing, it is NaN here.
+    """
     if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
         if isinstance(frame.columns.dtype, pd.StringDtype):
             index: Any = frame.columns.rename(None)
         else:
             index = list(map(str, frame.columns))
         return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
-    return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)
+    return pd.Series({str(name): _scalar(frame[name].iloc[0]) for name in frame.columns}, dtype=object)
+
+
+def _scalar(cell: Any) -> Any:
+    if is_gap(cell):
+        return math.nan
+    return plain(cell)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ceopt.base.said import Phrase, Said
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, is_object_dtype, pool
-from ceopt.formulations.space.feature import features_document, features_in
+from ceopt.formulations.space.feature import features_document, features_in, is_gap
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.shown import SurrogateReport
@@ -292,7 +292,8 @@ def write_row(frame: pd.DataFrame) -> dict[str, Any]:
     """Write a one-row frame: its label, and per column the name, dtype, categories and value."""
     columns = []
     for name in frame.columns:
-        columns.append({**_column(name, frame[name].dtype), "value": write_value(frame[name].iloc[0])})
+        (cell,), gap = _cells(frame[name])
+        columns.append({**_column(name, frame[name].dtype), "value": cell, **gap})
     return {"index": write_value(frame.index[0]), "columns": columns}
 
 
@@ -302,7 +303,7 @@ def read_row(who: str, entry: dict[str, Any]) -> pd.DataFrame:
     require_fields(who, " of a row", entry, {"columns": ("a list", is_list)})
     data = {}
     for column in entry["columns"]:
-        data[read_value(column["name"])] = _series(who, column, [read_value(column["value"])], index)
+        data[read_value(column["name"])] = _series(who, column, _read_cells(column, [column["value"]]), index)
     return pd.DataFrame(data, index=index)
 
 
@@ -311,7 +312,8 @@ def write_frame(frame: pd.DataFrame) -> dict[str, Any]:
     columns = []
     for place, name in enumerate(frame.columns):
         series = frame.iloc[:, place]
-        columns.append({**_column(name, series.dtype), "values": list(map(write_value, series))})
+        cells, gap = _cells(series)
+        columns.append({**_column(name, series.dtype), "values": cells, **gap})
     index = frame.index
     labels: dict[str, Any] = {
         "names": list(map(write_value, index.names)),
@@ -336,9 +338,38 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
         index = pd.MultiIndex.from_tuples(labels, names=names)
     data = {}
     for column in entry["columns"]:
-        values = list(map(read_value, column["values"]))
+        values = _read_cells(column, column["values"])
         data[read_value(column["name"])] = _series(who, column, values, index)
     return pd.DataFrame(data, index=index)
+
+
+def _cells(series: pd.Series[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the cells of a column as JSON has them, null where one is missing, and what null stands for if not None.
+
+    A column of a dtype of its own writes what is missing in one way. One of objects may write it in several: then None
+    alone is null, and what else is there is marked, as in files of earlier releases.
+    """
+    cells = list(map(write_value, series))
+    gaps = [cell for cell in series if is_gap(cell)]
+    if not gaps:
+        return cells, {}
+    written = {json.dumps(write_value(gap)): write_value(gap) for gap in gaps}
+    if len(written) > 1 and is_object_dtype(series.dtype):
+        return cells, {}
+    cells = [None if is_gap(cell) else written_cell for cell, written_cell in zip(series, cells, strict=True)]
+    gap = next(iter(written.values()))
+    if not is_object_dtype(series.dtype) or gap is None:
+        return cells, {}
+    return cells, {"missing": gap}
+
+
+def _read_cells(column: dict[str, Any], cells: Any) -> list[Any]:
+    """Return the values of cells that :func:`_cells` wrote."""
+    values = list(map(read_value, cells))
+    if column.get("missing") is None:
+        return values
+    gap = read_value(column["missing"])
+    return [gap if value is None else value for value in values]
 
 
 def _column(name: Any, dtype: Any) -> dict[str, Any]:

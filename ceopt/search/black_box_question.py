@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space, with_labels_kept
 from ceopt.oracle.model import model_behind
 from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ceopt.surrogates.sampler import BoundarySampler
 
 _WHO: Final = "explain"
+_SURROGATE: Final = "LocalSurrogateRecourse"
 #: What a surrogate's program decides itself, and what to do instead.
 _MEANINGLESS: Final[Mapping[str, str]] = {
     "relative_gap": "Nothing is proved about the model itself; leave it out.",
@@ -178,15 +179,16 @@ def asked_often(question: BlackBoxQuestion, known: BlackBoxQuestion | None = Non
         data = known.data
         box = known.model
     else:
-        data = question.data[list(space.names)].copy()
+        data = complete_rows(_SURROGATE, space, question.data[list(space.names)].copy())
         box = question.boxed(data)
-    rows = sampler.decided(box, data, target=settings.target, space=space)
+    still = with_labels_kept(space)
+    rows = sampler.decided(box, data, target=settings.target, space=still)
     labelled = None
     if rows.favourable.any():
         labelled = (data, rows.favourable)
     alone = rows.columns.affine(np.zeros(len(rows.columns.names)), 1.0)
     checked = replace(settings, target=True, cost="l1" if settings.cost is None else settings.cost)
-    prepared = prepare(alone, space, checked, data=data, labelled=labelled)
+    prepared = prepare(alone, still, checked, data=data, labelled=labelled)
     said = prepared.options() | {"target": str(settings.target), "surrogate": repr(question.surrogate)}
     if settings.cost is None:
         said["cost"] = "that of the search"

@@ -19,7 +19,7 @@ from ceopt.base.said import said, together
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space, with_labels_kept
 from ceopt.oracle.black_box import BlackBox, QueryLimitError
 from ceopt.oracle.model import broken_rules
 from ceopt.result.shown import SurrogateReport
@@ -75,6 +75,9 @@ class LocalSurrogateRecourse:
        person may go.
 
     No first answer is dearer than the boundary point. Each answer names its way.
+
+    A cell of the person that is missing, or holds a code, stays as it is, as ``.removed`` says, and the model is asked
+    about rows with that cell as it is. No other cell goes missing or becomes a code.
 
     Parameters
     ----------
@@ -195,7 +198,8 @@ class LocalSurrogateRecourse:
         )  # fmt: skip
         try:
             with until(began + settings.limit_s()):
-                return self._explained(model_or_predict, row, space, settings, target=target, data=data, began=began)
+                found = self._explained(model_or_predict, row, space, settings, target=target, data=data, began=began)
+                return replace(found, space=space)
         except OutOfTimeError as error:
             late = result_without_model(replace(settings, target=target), space, row, stage=error.stage, began=began)
             return replace(late, options={**late.options, **_options_of(self, target)})
@@ -214,6 +218,7 @@ class LocalSurrogateRecourse:
         """Return the answers, before the deadline that is set."""
         factual = space.row(row)
         space.require_moderate(factual)
+        space = with_labels_kept(space)
         person = space.frame([factual])
         sampler = self.sampler or BoundarySampler(random_state=int(settings.random_state))
         names = list(space.names)

@@ -169,7 +169,8 @@ class BoundarySampler:
 
     1. Of the rows of data that the model decides otherwise than the row in question, :math:`x^0`, the
        ``n_neighbours`` nearest :math:`x_i`, as far as the row can become like them: numbers are cut to the bounds of
-       the space and moved to the nearest step, and rows that the model then finds on this side are passed over.
+       the space and moved to the nearest step, what is missing in the row in question, or holds a code there, is so in
+       all of them, and rows that the model then finds on this side are passed over.
     2. On each way from :math:`x^0` to :math:`x_i` the first of ``n_line`` evenly spaced points, :math:`x_i` the last,
        that the model decides otherwise; of these the nearest to :math:`x^0` is the boundary point :math:`x_b`.
        Numbers and ranks go in proportion, to the nearest legal value; a category and a truth value switch where the
@@ -391,7 +392,10 @@ class BoundarySampler:
             but = f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}"
             then = "Give more data, or another target."
             raise NoBoundaryError(_WHO, f"a row of data that the model finds {verdict(not own)}", but, then)
-        order = np.argsort(self._distances(columns, factual, rows.encoded[other]), kind="stable")
+        encoded = rows.encoded[other]
+        if columns.stays.any():
+            encoded = columns.encoded(rows.coordinates[other])
+        order = np.argsort(self._distances(columns, factual, encoded), kind="stable")
         found: list[Floats] = []
         for start in range(0, len(order), self.n_neighbours):
             raw = rows.coordinates[other[order[start : start + self.n_neighbours]]]

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import compress
 from typing import Any, Final, Literal, TypeAlias, final, get_args
 
 import numpy as np
@@ -40,16 +41,30 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 
 def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None = None) -> Floats:
-    """Return members of an interval near some numbers, (m,).
+    """Return amounts of an interval near some numbers, (m,).
 
-    Without ``rng`` the nearest one. With it one of the two members about the number, each with the probability at which
-    their mean is that number, so that columns of few values vary as often as their draws ask for.
+    Without ``rng`` the nearest one. With it one of the two amounts about the number, each with the probability at which
+    their mean is that number, so that columns of few values vary as often as their draws ask for; where one of the two
+    is a code, the nearest amount to it.
     """
     cut = np.clip(values, interval.lower, interval.upper)
     if interval.step is None:
         return np.asarray(cut + 0.0)  # no -0.0
     count = _rounded((cut - interval.anchor) / interval.step, rng)
-    return np.asarray(np.clip(interval.grid.many(count), interval.lower, interval.upper) + 0.0)
+    found = np.clip(interval.grid.many(count), interval.lower, interval.upper) + 0.0
+    for code in interval.holes:
+        found[found == code] = interval.clip(code)
+    return np.asarray(found)
+
+
+def amounts_of(feature: Feature, ranks: Floats) -> Floats:
+    """Return ranks (m,) of a column of ordered levels, with the nearest level that is no code in place of each code."""
+    if not feature.codes:
+        return ranks
+    every = np.arange(len(feature.levels), dtype=np.float64)
+    amounts = every[~feature.are_codes(every)]
+    nearest = amounts[np.abs(every[:, None] - amounts).argmin(axis=1)]
+    return np.asarray(nearest[ranks.astype(np.intp)])
 
 
 def ranks_of(shares: Floats, n_levels: int, rng: np.random.Generator | None = None) -> Floats:
@@ -215,6 +230,9 @@ class ScaledColumns(AbstractPoints):
     one is taken (the median deviation gives way to the standard deviation and that to the range), and 1 in the end, as
     costs do: a constant column is divided by 1.
 
+    A cell of ``factual`` that is missing, or holds a code, is no amount: its columns are 0 of all rows, and every legal
+    row has that cell as it is.
+
     Parameters
     ----------
     space
@@ -264,13 +282,8 @@ class ScaledColumns(AbstractPoints):
         coordinates = space.coordinates(complete_rows(_WHO, space, frame, "frame"))
         if not len(coordinates):
             raise InvalidValueError(_WHO, "rows of data", "the frame is empty", "Give the training data.")
-        found = []
-        columns: list[Column] = []
-        for feature, values in zip(space, coordinates.T, strict=True):
-            divisor = _described(feature, values).scale(scale)
-            found.append(divisor)
-            columns += _columns_of(feature, Step("divide", np.float64(divisor)))
-        return cls(space, Encoding(tuple(columns), space.names), np.array(found))
+        found = [_described(own, values).scale(scale) for own, values in zip(space, coordinates.T, strict=True)]
+        return cls(space, _encoding(space, np.array(found), np.zeros(len(space), dtype=bool)), np.array(found))
 
     def about(self, row: Any) -> ScaledColumns:
         """Return the same columns, whose steps are counted from a raw row and whose bounds hold it.
@@ -284,7 +297,19 @@ class ScaledColumns(AbstractPoints):
 
     def at(self, coordinates: ArrayLike) -> ScaledColumns:
         """Return :meth:`about` a row given by its coordinates (d,)."""
-        return replace(self, factual=np.array(coordinates, dtype=np.float64))
+        own = np.array(coordinates, dtype=np.float64)
+        stays = _are_labels(self.space, own)
+        encoding = self.encoding
+        if stays.any() or self.stays.any():
+            encoding = _encoding(self.space, self.scales, stays)
+        return replace(self, factual=own, encoding=encoding)
+
+    @cached_property
+    def stays(self) -> NDArray[np.bool_]:
+        """In which raw columns the factual is missing or holds a code, so that they stay as they are, (d,)."""
+        if self.factual is None:
+            return np.zeros(len(self.space), dtype=bool)
+        return _are_labels(self.space, self.factual)
 
     # ---- names and places --------------------------------------------------------------------------------------------
     @cached_property
@@ -300,12 +325,15 @@ class ScaledColumns(AbstractPoints):
 
     @cached_property
     def intervals(self) -> tuple[Interval | None, ...]:
-        """Which numbers each raw column may hold, (d,); None for levels.
+        """Which amounts each raw column may hold, (d,); None for levels, and for a column that stays.
 
         Bounds hold the factual row. Steps are counted from that row, and without one from the lower bound or from 0.
         """
         own = self.factual if self.factual is not None else [None] * len(self.space)
-        return tuple(_interval(feature, x0) for feature, x0 in zip(self.space, own, strict=True))
+        found = []
+        for feature, x0, stays in zip(self.space, own, self.stays, strict=True):
+            found.append(None if stays else _interval(feature, x0))
+        return tuple(found)
 
     def bounds(self) -> tuple[Floats, Floats]:
         """Return the least and the greatest entry of each column, (p,) each; infinite where a number has no bound."""
@@ -315,6 +343,8 @@ class ScaledColumns(AbstractPoints):
             if interval is not None:
                 lower[places[0]] = interval.lower / scale
                 upper[places[0]] = interval.upper / scale
+        for places in compress(self.places, self.stays):
+            upper[list(places)] = 0.0
         return lower, upper
 
     # ---- from raw rows to points -------------------------------------------------------------------------------------
@@ -324,6 +354,13 @@ class ScaledColumns(AbstractPoints):
         if is_place.sum() > 1:
             coordinates = coordinates[is_place]
         return largest_distance(self.encoded(coordinates))
+
+    def _with_labels(self, coordinates: Floats) -> Floats:
+        """Write into rows of coordinates (m, d) the cells of the factual that are missing or hold codes."""
+        if self.stays.any():
+            assert self.factual is not None  # noqa: S101 - whose cells stay
+            coordinates[:, self.stays] = self.factual[self.stays]
+        return coordinates
 
     # ---- from points to raw rows -------------------------------------------------------------------------------------
     def decode(self, points: ArrayLike, rng: np.random.Generator | None = None) -> pd.DataFrame:
@@ -335,25 +372,38 @@ class ScaledColumns(AbstractPoints):
 
         Numbers are cut to their bounds. Then whole numbers, steps, ranks and levels are the nearest ones (a category:
         the level of its greatest entry) or, with ``rng``, drawn: a number on either side of the point's, so that their
-        mean is that of the point; a level with the probability of its entry, as a share of those above 0.
+        mean is that of the point; a level with the probability of its entry, as a share of those above 0. None becomes
+        a code.
         """
         z = Matrix((None, len(self.names))).require(_WHO, "points", points)
         found = np.empty((len(z), len(self.space)))
         for j, (feature, interval, places) in enumerate(zip(self.space, self.intervals, self.places, strict=True)):
+            if self.stays[j]:
+                continue
             if interval is not None:
                 found[:, j] = on_grid(z[:, places[0]] * self.scales[j], interval, rng)
             elif feature.kind == "categorical":
-                found[:, j] = level_of(z[:, places[0] : places[-1] + 1], rng)
+                is_code = feature.are_codes(np.arange(len(feature.levels), dtype=np.float64))
+                found[:, j] = level_of(np.where(is_code, -np.inf, z[:, places[0] : places[-1] + 1]), rng)
             else:
-                found[:, j] = ranks_of(z[:, places[0]], len(feature.levels), rng)
-        return found
+                found[:, j] = amounts_of(feature, ranks_of(z[:, places[0]], len(feature.levels), rng))
+        return self._with_labels(found)
 
     def reachable(self, coordinates: Floats) -> Floats:
-        """Return the legal rows nearest to some rows of coordinates (m, d): in bounds, a whole number of steps away."""
-        found = coordinates.copy()
-        for j, interval in enumerate(self.intervals):
+        """Return the legal rows nearest to some rows of coordinates (m, d): in bounds, a whole number of steps away.
+
+        A category that is a code becomes that of the factual, if there is one.
+        """
+        found = self._with_labels(coordinates.copy())
+        for j, (feature, interval) in enumerate(zip(self.space, self.intervals, strict=True)):
+            if self.stays[j]:
+                continue
             if interval is not None:
                 found[:, j] = on_grid(coordinates[:, j], interval)
+            elif feature.kind != "categorical":
+                found[:, j] = amounts_of(feature, found[:, j])
+            elif self.factual is not None:
+                found[feature.are_codes(found[:, j]), j] = self.factual[j]
         return found
 
     def between(self, start: Floats, end: Floats, shares: Floats) -> Floats:
@@ -362,12 +412,15 @@ class ScaledColumns(AbstractPoints):
         Numbers and ranks move in proportion, to the nearest legal one; a category, and a truth value, is that of the
         start up to a share of a half and that of the end beyond. A share of 1 is the end itself.
         """
-        moved = start + shares[:, None] * (end - start)
+        moves = np.where(self.stays, 0.0, end) - np.where(self.stays, 0.0, start)
+        moved: Floats = start + shares[:, None] * moves
         for j, (feature, interval) in enumerate(zip(self.space, self.intervals, strict=True)):
+            if self.stays[j]:
+                continue
             if interval is not None:
                 moved[:, j] = on_grid(moved[:, j], interval)
             elif feature.kind == "ordinal":
-                moved[:, j] = np.rint(moved[:, j])
+                moved[:, j] = amounts_of(feature, np.rint(moved[:, j]))
             else:
                 moved[:, j] = np.where(shares > 0.5, end[j], start[j])
         moved[shares == 1.0] = end
@@ -381,7 +434,11 @@ class ScaledColumns(AbstractPoints):
         """
         weights = Matrix((len(self.names),)).require(_WHO, "coef", coef)
         core = Affine(weights, float(intercept), labels=(False, True), decision="nonnegative")
-        return Predictor(core, self.encoding, LinearScore(core, self.encoding, self.space), self.space)
+        features = []
+        for feature, stays in zip(self.space, self.stays.tolist(), strict=True):
+            features.append(replace(feature, missing=feature.missing if stays else False))
+        space = FeatureSpace(features)  # rows lack no other cells than the factual does
+        return Predictor(core, self.encoding, LinearScore(core, self.encoding, space), space)
 
 
 def _described(feature: Feature, values: Floats) -> Feature:
@@ -397,12 +454,24 @@ def _described(feature: Feature, values: Floats) -> Feature:
     return replace(feature, mad=mad, std=std, range=width)
 
 
+def _are_labels(space: FeatureSpace, coordinates: Floats) -> NDArray[np.bool_]:
+    """Return which cells of a row of coordinates (d,) are missing or hold codes."""
+    return np.array([feature.is_label(own) for feature, own in zip(space, coordinates.tolist(), strict=True)])
+
+
+def _encoding(space: FeatureSpace, scales: Floats, stays: NDArray[np.bool_]) -> Encoding:
+    """Return the scaled columns as functions of the raw ones; those that stay are 0."""
+    columns: list[Column] = []
+    for feature, scale, is_still in zip(space, scales, stays, strict=True):
+        own = _columns_of(feature, Step("divide", np.float64(scale)))
+        columns += [Column(None)] * len(own) if is_still else own
+    return Encoding(tuple(columns), space.names)
+
+
 def _interval(feature: Feature, x0: float | None) -> Interval | None:
     if feature.is_finite:
         return None
     low, high = feature.lower, feature.upper
-    if x0 is not None and feature.is_code(x0):
-        low = high = x0
     if x0 is not None:
         low, high = min(low, x0), max(high, x0)
     least, greatest = feature.coordinate_limits
@@ -415,7 +484,9 @@ def _interval(feature: Feature, x0: float | None) -> Interval | None:
         anchor = 0.0
         if feature.step is not None and math.isfinite(low):
             anchor = math.ceil(low) if feature.kind == "integer" else low
-    return Interval(low, high, step, float(anchor)).narrowed(low, high)
+    plain = Interval(low, high, step, float(anchor))
+    holes = tuple(sorted(code for code in map(float, feature.codes) if plain.has(code)))
+    return replace(plain, holes=holes).narrowed(low, high)
 
 
 # ==== Raw rows as points of the unit cube: numbers by their range, a column a level; and legal raw rows near a point ==

@@ -292,9 +292,9 @@ def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.Data
     coordinates = space.coordinates(data)
     values: dict[str, list[float]] = {}
     for feature, column in zip(space, coordinates.T, strict=True):
-        if feature.is_finite or not feature.mutable:
-            continue
         own = factual[feature.name]
+        if feature.is_finite or not feature.mutable or feature.is_label(own):
+            continue
         amounts = column[~feature.are_codes(column)]
         low = high = own
         if len(amounts):

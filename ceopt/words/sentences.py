@@ -26,6 +26,7 @@ from ceopt.formulations.constraints import (
     rule_name,
 )
 from ceopt.formulations.constraints.causal_structure import parse_equations
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Levels, removed_by
 from ceopt.formulations.space.space import RuleWarning, warn
 from ceopt.formulations.targets import (
@@ -796,17 +797,17 @@ def _removed(feature: Feature, part: Interval | Levels) -> Phrase:
 
     def value(coordinate: float) -> Phrase:
         raw: Any = coordinate
-        if feature.is_finite:
+        if coordinate == MISSING:
+            raw = math.nan
+        elif feature.is_finite:
             raw = feature.levels[int(coordinate)]
         return value_phrase(feature, raw)
 
+    if part.is_point:
+        return Phrase("must_stay", {"column": column, "value": value(part.only)})
     if isinstance(part, Levels):
-        if part.is_point:
-            return Phrase("must_stay", {"column": column, "value": value(part.ranks[0])})
         lost = [value(rank) for rank in range(len(feature.levels)) if not part.holds(rank)]
         return Phrase("cannot_become", {"column": column, "values": any_of(lost)})
-    if part.is_point:
-        return Phrase("must_stay", {"column": column, "value": value(part.lower)})
     if math.isinf(part.upper):
         return Phrase("at_least", {"column": column, "value": value(part.lower)})
     if math.isinf(part.lower):

@@ -294,7 +294,10 @@ class AbstractMahalanobis(AbstractCost):
 
     def _moves(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         names = numeric_names(space)
-        return np.asarray((points - point_row(space, factual))[:, list(map(space.names.index, names))])
+        start = point_row(space, factual)
+        with np.errstate(invalid="ignore"):  # a cell that stays missing does not move
+            moves = np.where(points == start, 0.0, points - start)
+        return np.asarray(moves[:, list(map(space.names.index, names))])
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""

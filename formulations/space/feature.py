@@ -558,6 +558,10 @@ class Feature:
         """Whether a coordinate is no amount: that of a missing cell, or of a code."""
         return coordinate == MISSING or self.is_code(coordinate)
 
+    def is_label_value(self, value: Any) -> bool:
+        """Whether a raw value is no amount: it is missing, or a code."""
+        return is_gap(value) or value in self.codes
+
     def are_labels(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which coordinates (n,) are no amounts: those of missing cells and of codes."""
         is_missing = np.asarray(coordinates == MISSING)

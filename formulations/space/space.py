@@ -942,6 +942,16 @@ def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
         )
 
 
+# ---- cells that are missing or hold codes, where they can but stay ---------------------------------------------------
+def with_labels_kept(space: FeatureSpace) -> FeatureSpace:
+    """Return the space in which cells that are missing or hold codes stay so, and no others become so."""
+    features = []
+    for feature in space:
+        missing: Missing = "stays" if feature.missing else False
+        features.append(replace(feature, missing=missing, fill=math.inf, codes_in_reach=False))
+    return FeatureSpace(features)
+
+
 # ---- rows of data with missing cells: left out, with one warning that counts them ------------------------------------
 def has_every_cell(
     space: FeatureSpace | None, frame: pd.DataFrame, *, but_gaps: bool = False

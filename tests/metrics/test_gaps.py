@@ -168,6 +168,21 @@ def test_sets_and_pairs_are_made_of_distances(rows, other, norm):
     assert metrics.knn_distance(S, B, norm, space=SPACE) == pytest.approx(across.min(axis=1))
 
 
+@pytest.mark.parametrize("cost", ["mahalanobis", ceopt.L1Mahalanobis(), ceopt.L1() + ceopt.Percentile("max")])
+def test_costs_among_amounts_refuse_a_fill_by_name(cost):
+    space = FeatureSpace(
+        [Feature("a", kind="continuous", missing=True, mad=1.0), Feature("b", kind="integer", mad=1.0)]
+    )
+    data = pd.DataFrame({"a": [0.0, 1.0, 4.0], "b": [3, 1, 2]})
+    stays = metrics.cost([NAN, 1], [[NAN, 2]], space, cost, data=data)
+
+    assert stays == metrics.cost([1.0, 1], [[1.0, 2]], space, cost, data=data) > 0
+    with pytest.raises(
+        InvalidValueError, match="needs moves between amounts, but column 'a' is filled in, or goes, in row 1"
+    ):
+        metrics.cost([NAN, 1], [[NAN, 2], [1.0, 1]], space, cost, data=data)
+
+
 def test_parts_by_hand():
     S = table([NAN, 1, "low", None, None], [25.0, -9, None, "cook", None])
 
