@@ -447,8 +447,9 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit, missing, fill, codes, codes_in_reach, label, \
-        level_labels
+        missing, fill, codes, codes_in_reach
+            As in :class:`Feature`.
+        mutable, direction, lower, upper, step, levels, weight, unit, label, level_labels
             As in :class:`Feature`. Bounds set here are rules: who stands outside may stay or come nearer. ``levels``
             replaces what may be held: of an inferred column a choice or new order of its levels, of one made by hand
             any. "" removes a label and {} those of levels; a level that goes takes its label along.
