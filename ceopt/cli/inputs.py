@@ -618,21 +618,19 @@ def _as_model_takes(
     if not refused:
         return space, []
     shown = ", ".join(map(repr, refused))
-    note = (
-        f"The model takes no missing cells of {shown}: rows that lack one are not used, and who lacks one is not asked."
-    )
+    note = f"The model takes no missing cells of {shown}: rows that lack one are not used, nor asked about."
     return space.update(refused, missing=False), [note]
 
 
 def _takes_gap(model: Any, space: FeatureSpace, features: pd.DataFrame, name: str) -> bool:
     """Tell whether a model has a prediction of a row that lacks one cell."""
-    whole = features[features.drop(columns=name).notna().all(axis=1) & features[name].isna()]
-    row = (whole if len(whole) else features[features[name].isna()]).iloc[[0]]
+    row = features[list(space.names)].ffill().bfill().iloc[[0]]
+    row[name] = features.loc[features[name].isna(), name].iloc[:1].array
     oracle: Any = FunctionOracle(model, space) if is_function(model) else ModelOracle(model, space)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            oracle.predict(row[list(space.names)])
+            oracle.predict(row)
     except Exception:  # noqa: BLE001 - libraries have errors of their own for this
         return False
     return True
