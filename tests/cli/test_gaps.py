@@ -57,7 +57,9 @@ def run(*words):
 
 
 def asked(model, *words):
-    return run("explain", model, "people.csv", "--target", "good", "--allow-pickle", "--json", *words)
+    return run(
+        "explain", model, "people.csv", "--target", "good", "--allow-pickle", "--json", "--time-limit", 10, *words
+    )
 
 
 def answers(result):
