@@ -209,6 +209,21 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(metavar="COL", help="A column whose numbers are names, such as a code; may be repeated."),
 ]
+Codes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL=CODE,CODE",
+        help="Values of a column that are no amounts, such as late=-9,-8 or 'late=-9:no record'; may be repeated.",
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="A column that may be missing: it stays so, or is filled in; may be repeated."),
+]
+Stays = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="A column whose missing cells and codes stay as they are; may be repeated."),
+]
 LabelColumn = Annotated[
     list[str] | None, typer.Option(metavar="COL", help="A column of DATA that is no feature; may be repeated.")
 ]
@@ -267,6 +282,9 @@ def explain(
     up: Up = None,
     down: Down = None,
     categorical: Categorical = None,
+    codes: Codes = None,
+    missing: Missing = None,
+    stays: Stays = None,
     label_column: LabelColumn = None,
     show_space: ShowSpace = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
@@ -290,6 +308,7 @@ def explain(
     given = read_inputs(
         model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),
         categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+        codes=codes or (), missing=missing or (), stays=stays or (),
         may_be_function=surrogate is not None, show_space=show_space,
     )  # fmt: skip
     for sentence in given.notes:
@@ -333,6 +352,9 @@ def export(
     up: Up = None,
     down: Down = None,
     categorical: Categorical = None,
+    codes: Codes = None,
+    missing: Missing = None,
+    stays: Stays = None,
     label_column: LabelColumn = None,
     show_space: ShowSpace = False,
     allow_pickle: AllowPickle = False,
@@ -350,6 +372,7 @@ def export(
     given = read_inputs(
         model, data, rows=[row], target=target, space_path=space, moves=_moves(fixed, up, down),
         categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+        codes=codes or (), missing=missing or (), stays=stays or (),
         show_space=show_space,
     )  # fmt: skip
     for sentence in given.notes:
@@ -366,6 +389,37 @@ def export(
     write(program.model, out)
     print_line(str(out))
     print_line(f"{out}.names.json")
+
+
+@app.command()
+def space(
+    data: Annotated[Path, typer.Argument(metavar="TABLE", help="People in raw units: a .csv or .parquet file.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write: a .json file.")],
+    fixed: Fixed = None,
+    up: Up = None,
+    down: Down = None,
+    categorical: Categorical = None,
+    codes: Codes = None,
+    missing: Missing = None,
+    stays: Stays = None,
+    label_column: LabelColumn = None,
+) -> None:
+    """Write what each column of TABLE is and how it may move, to edit and to give to --space."""
+    from ceopt.cli.inputs import written_space
+    from ceopt.cli.output import note, print_line
+    from ceopt.solvers.whole_files import require_place
+
+    require_place("--out", out)
+    described, notes = written_space(
+        data, moves=_moves(fixed, up, down), categorical=categorical or (), label_columns=label_column or (),
+        codes=codes or (), missing=missing or (), stays=stays or (),
+    )  # fmt: skip
+    for sentence in notes:
+        note(sentence)
+    note(str(described))
+    described.to_json(out)
+    print_line(str(out))
 
 
 @app.command()

@@ -27,6 +27,7 @@ import math
 import os
 import re
 import shlex
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -72,7 +73,9 @@ _ADVICE: Final = {
     "constant": "Leave it out by --label-column {name}, or add --fixed {name} if the model reads it.",
     "text": "Convert it in DATA if it counts something, or add --fixed {name}.",
     "code": "Add --categorical {name} if its numbers are names, or --fixed {name}.",
-    "codes": "Name them in a file of the space (--show-space, --space), or add --fixed {name}.",
+    "codes": "Add --codes {name}=..., or --fixed {name}.",
+    "unknown": "Add --codes {name}=..., or leave such cells empty before the model is fitted.",
+    "absent": "Correct --codes.",
     "one_hot": 'Name it in a file of rules (--rules): [{{"rule": "ExactlyOne", "columns": [...]}}].',
     "sum": 'Name it in a file of rules (--rules), as Linear with "==".',
     "same": "Add --fixed {name}.",
@@ -80,25 +83,75 @@ _ADVICE: Final = {
 
 
 def inferred_space(
-    frame: pd.DataFrame, *, categorical: Collection[str], settled: Collection[str]
+    frame: pd.DataFrame, *, categorical: Collection[str], settled: Collection[str], codes: Sequence[str] = ()
 ) -> tuple[FeatureSpace, list[str]]:
     """Return the space of a frame, and a sentence on each column that is easily overlooked, but for settled ones.
 
     Raises
     ------
     CeoptError
-        A column that no space can hold, or a categorical one that the frame has not.
+        A column that no space can hold, or a categorical or coded one that the frame has not.
     """
     for name in categorical:
         if name not in frame.columns:
             raise UnknownNameError.among("--categorical", "column", name, frame.columns)
-    features = infer_features(frame, categorical=categorical)
+    coded = read_codes(codes, frame)
+    features = infer_features(frame, categorical=categorical, codes=coded)
     notes = []
-    for pitfall in pitfalls(frame, features):
+    for pitfall in pitfalls(frame, features, codes=coded):
         if pitfall.column not in {*settled, *categorical}:
             advice = _ADVICE[pitfall.kind].format(name=shlex.quote(pitfall.column))
             notes.append(f"{pitfall.seen}. {advice}")
     return FeatureSpace(features), notes
+
+
+def read_codes(given: Sequence[str], frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the codes of each column, with what they mean where each of them says it, from ``COL=CODE[:TEXT],...``.
+
+    A code is the value of the column that is written so, else a number, else a text.
+
+    Raises
+    ------
+    InvalidValueError, UnknownNameError
+        No equals sign or no code, a column twice or that is not there, a meaning of some codes alone.
+
+    Examples
+    --------
+    >>> late = pd.DataFrame({"late": [-9, 0, 3]})
+    >>> read_codes(["late=-9,-8"], late), read_codes(["late=-9:no record"], late)
+    ({'late': [-9, -8]}, {'late': {-9: 'no record'}})
+    """
+    coded: dict[str, Any] = {}
+    for entry in given:
+        name, mark, listed = entry.rpartition("=")
+        parts = [part.strip().partition(":") for part in listed.split(",")]
+        if not mark or not all(code.strip() for code, _, _ in parts):
+            needs = "a column and its codes"
+            raise InvalidValueError("--codes", needs, f"it is {entry!r}", "Write COL=-9,-8 or 'COL=-9:no record'.")
+        if name not in frame.columns:
+            raise UnknownNameError.among("--codes", "column", name, frame.columns)
+        if name in coded:
+            raise InvalidValueError("--codes", "each column once", f"{name!r} is there twice", "Write COL=-9,-8.")
+        codes = [_code(code.strip(), frame[name]) for code, _, _ in parts]
+        texts = [text.strip() for _, _, text in parts]
+        if any(texts) and not all(texts):
+            but = f"it is {entry!r}"
+            raise InvalidValueError("--codes", "a meaning for each code, or for none", but, "Write 'COL=-9:no record'.")
+        coded[name] = dict(zip(codes, texts, strict=True)) if any(texts) else codes
+    return coded
+
+
+def _code(text: str, column: pd.Series[Any]) -> Any:
+    for value in map(plain, pd.unique(column.dropna()).tolist()):
+        if _means(text, value):
+            return value
+    with contextlib.suppress(ValueError):
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+        if math.isfinite(number):
+            return number
+    return text
 
 
 # ==== Surrogates by the names that a command takes ====================================================================
@@ -445,13 +498,17 @@ def read_inputs(
     categorical: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
+    codes: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    stays: Sequence[str] = (),
     may_be_function: bool = False,
     show_space: bool = False,
 ) -> CommandInputs:
     """Read everything, or say in one sentence which file, column or option is at fault.
 
     A function of rows in place of a model is taken where it ``may_be_function``. The space is among the notes where it
-    is to be shown; what is easily overlooked in one that was inferred always is.
+    is to be shown; what is easily overlooked in one that was inferred always is. Columns of an inferred space may be
+    missing where the file has gaps and the model takes them, or where ``missing`` or ``stays`` names them.
 
     Raises
     ------
@@ -468,12 +525,9 @@ def read_inputs(
         space = FeatureSpace.from_json(space_path)
         known = space.names
         who = "the space"
-    codes = categorical if is_function(model) else ()
-    frame, *notes = read_table(data_path, space, texts=text_columns(model), codes=codes)
-    for name in label_columns:
-        if name not in frame.columns:
-            raise UnknownNameError.among("--label-column", "column", name, frame.columns)
-    features = frame.drop(columns=list(label_columns))
+    texts = categorical if is_function(model) else ()
+    frame, *notes = read_table(data_path, space, texts=text_columns(model), codes=texts)
+    features = _without(frame, label_columns)
     extra = [name for name in features.columns if known is not None and name not in list(known)]
     if extra:
         notes.append(f"Left out, as {who} does not know them: {', '.join(map(str, extra))}.")
@@ -483,13 +537,17 @@ def read_inputs(
         but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
         raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
     if space is None:
-        space, seen = inferred_space(features, categorical=categorical, settled=moves)
+        space, seen = inferred_space(features, categorical=categorical, settled=moves, codes=codes)
+        space, without = _as_model_takes(model, space, features, named={*missing, *stays})
+        seen += without
         shown = "" if show_space else "; --show-space prints it"
         notes += [f"The space is inferred from {data_path} (no --space was given){shown}.", *seen]
-    elif categorical:
-        then = "Say it in the file of the space, or leave --space out."
-        raise InvalidValueError("--categorical", "a space that is inferred", "--space is given", then)
-    space = _moved(space, moves)
+    else:
+        for option, value in (("--categorical", categorical), ("--codes", codes)):
+            if value:
+                then = "Say it in the file of the space, or leave --space out."
+                raise InvalidValueError(option, "a space that is inferred", "--space is given", then)
+    space = moved(space, moves, missing=missing, stays=stays)
     notes = list(map(printable, notes))
     if show_space:
         notes.append(str(space))
@@ -502,11 +560,80 @@ def read_inputs(
     return CommandInputs(model, space, data, asked, wanted, (*notes, *note))
 
 
-def _moved(space: FeatureSpace, moves: Mapping[str, Move]) -> FeatureSpace:
-    """Return the space with columns that move as options say."""
+def written_space(
+    data_path: Path,
+    *,
+    moves: Mapping[str, Move],
+    categorical: Sequence[str],
+    label_columns: Sequence[str],
+    codes: Sequence[str],
+    missing: Sequence[str],
+    stays: Sequence[str],
+) -> tuple[FeatureSpace, tuple[str, ...]]:
+    """Return the space of a table as options describe it, and what was assumed of it, one sentence each.
+
+    Raises
+    ------
+    UnreadableFileError, MissingLibraryError
+        A file that is missing, truncated or not what its name says; parquet without pyarrow.
+    InvalidValueError, UnknownNameError
+        An unknown column, codes that are none.
+    """
+    frame, *notes = read_table(data_path, None, codes=categorical)
+    features = _without(frame, label_columns)
+    if not len(features.columns):
+        raise UnreadableFileError("DATA", "a column that is a feature", "each is named no feature", "Leave some in.")
+    space, seen = inferred_space(features, categorical=categorical, settled=moves, codes=codes)
+    space = moved(space, moves, missing=missing, stays=stays)
+    return space, tuple(map(printable, (*notes, *seen)))
+
+
+def _without(frame: pd.DataFrame, label_columns: Sequence[str]) -> pd.DataFrame:
+    """Return the columns that may be features."""
+    for name in label_columns:
+        if name not in frame.columns:
+            raise UnknownNameError.among("--label-column", "column", name, frame.columns)
+    return frame.drop(columns=list(label_columns))
+
+
+def moved(
+    space: FeatureSpace, moves: Mapping[str, Move], *, missing: Sequence[str] = (), stays: Sequence[str] = ()
+) -> FeatureSpace:
+    """Return the space with columns that move, and may be missing, as options say."""
     for name, move in moves.items():
         space = space.fix(name) if move == "fixed" else space.update(name, direction=move)
+    for name in missing:
+        space = space.update(name, missing=space[name].missing or True)
+    for name in stays:
+        space = space.update(name, missing=space[name].missing or not space[name].codes, fill=math.inf)
     return space
+
+
+def _as_model_takes(
+    model: Any, space: FeatureSpace, features: pd.DataFrame, *, named: Collection[str]
+) -> tuple[FeatureSpace, list[str]]:
+    """Return the space without the gaps of the data that the model fails on, named ones apart, and a note on them."""
+    gaps = [feature.name for feature in space if feature.missing and feature.name not in named]
+    refused = [name for name in gaps if not _takes_gap(model, space, features, name)]
+    if not refused:
+        return space, []
+    shown = ", ".join(map(repr, refused))
+    note = f"The model takes no missing cells of {shown}: rows that lack one are not used, nor asked about."
+    return space.update(refused, missing=False), [note]
+
+
+def _takes_gap(model: Any, space: FeatureSpace, features: pd.DataFrame, name: str) -> bool:
+    """Tell whether a model has a prediction of a row that lacks one cell."""
+    row = features[list(space.names)].ffill().bfill().iloc[[0]]
+    row[name] = features.loc[features[name].isna(), name].iloc[:1].array
+    oracle: Any = FunctionOracle(model, space) if is_function(model) else ModelOracle(model, space)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            oracle.predict(row)
+    except Exception:  # noqa: BLE001 - libraries have errors of their own for this
+        return False
+    return True
 
 
 def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any, ...] | None:

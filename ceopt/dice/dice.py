@@ -27,18 +27,19 @@ from ceopt.dice.inputs import (
     class_wanted,
     classes_of,
     narrowed,
+    predictions_with_gaps,
     query_rows,
     range_wanted,
     varying,
+    with_gaps,
 )
 from ceopt.formulations.constraints import AbstractRule
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Probability
-from ceopt.oracle.model import predictions_of
 from ceopt.recourse import Recourse
 from ceopt.settings import TIME_LIMIT_S
-from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, Whole, plain
+from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError, printable
 
 if TYPE_CHECKING:
@@ -283,7 +284,9 @@ class Dice:
         Parameters
         ----------
         query_instances
-            A frame of rows in raw units without the outcome; a Series, a dict or a list of dicts too.
+            A frame of rows in raw units without the outcome; a Series, a dict or a list of dicts too. A cell that is
+            missing stays so, if the model takes that; ``Dice(space=data.space.update(name, missing=True))`` lets it be
+            filled in.
         total_CFs
             Counterfactuals wanted for each row.
         desired_class
@@ -310,7 +313,8 @@ class Dice:
         NoCounterfactualsError
             No row has any.
         CeoptError
-            Misuse, before any work: a missing value, an unseen level, an unknown column, class or option.
+            Misuse, before any work: an unseen level, an unknown column, class or option; a missing cell that the model
+            fails on.
         """
         return self._explained(
             "generate_counterfactuals", query_instances, total_CFs, depth=2, desired_class=desired_class,
@@ -422,15 +426,16 @@ search
         data = self.data_interface
         model = self.model.model
         rows = query_rows(who, data, queries)
+        space = with_gaps(self.space, rows)
         inquiry = Inquiry(
             model=model,
-            space=varying(who, self.space, features_to_vary),
-            ranges={**data.ranges, **checked_ranges(who, self.space, permitted_range)},
+            space=varying(who, space, features_to_vary),
+            ranges={**data.ranges, **checked_ranges(who, space, permitted_range)},
             rows=data.rows,
             options=self.options,
             total_time_limit_s=total_time_limit_s,
         )
-        before = list(map(plain, predictions_of(who, model, rows, self.space).tolist()))
+        before = predictions_with_gaps(who, model, rows, space)
         threshold = search.get("stopping_threshold", 0.5)
         wanted = self._wanted(who, desired_class, desired_range, before, threshold)
         results, black_box = inquiry.answer(rows, [one.target for one in wanted], n)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import pandas as pd
 
 from ceopt.base.results import Status
+from ceopt.formulations.space.feature import is_gap
 from ceopt.result.json_io import is_plain, is_text, list_of, or_none, require_fields
 from ceopt.solvers.checks import Whole, is_number, plain
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnreadableFileError, counted, printable
@@ -87,12 +88,20 @@ def print_rows(frame: pd.DataFrame) -> None:
         say(str(list(row)))
 
 
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two cells hold the same; missing ones do."""
+    if is_gap(value) or is_gap(other):
+        return is_gap(value) and is_gap(other)
+    return bool(plain(value) == plain(other))
+
+
 def only_changes(row: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
     """Return the counterfactuals with a dash for each value that is the row's."""
     shown = {}
     for name in counterfactuals.columns:
         values = counterfactuals[name].astype(object)
-        shown[name] = values.mask(values == row[name].iloc[0], _SAME)
+        own = row[name].iloc[0]
+        shown[name] = values.mask([_is_same(value, own) for value in values.tolist()], _SAME)
     return pd.DataFrame(shown)
 
 
@@ -247,7 +256,9 @@ def to_text(examples: Sequence[CounterfactualExamples], local: Sequence[Shares] 
 def _rows(frame: pd.DataFrame | None) -> list[list[Any]] | None:
     if frame is None:
         return None
-    columns = [map(plain, frame[name].tolist()) for name in frame.columns]
+    columns = []
+    for name in frame.columns:
+        columns.append([None if is_gap(value) else plain(value) for value in frame[name].tolist()])
     return list(map(list, zip(*columns, strict=True)))
 
 
@@ -499,8 +510,8 @@ def _changes(example: CounterfactualExamples, names: Sequence[str]) -> Counter[s
     if example.final_cfs_df is None:
         return changed
     for name in names:
-        before = plain(example.test_instance_df[name].iloc[0])
-        changed[name] = sum(plain(value) != before for value in example.final_cfs_df[name].tolist())
+        before = example.test_instance_df[name].iloc[0]
+        changed[name] = sum(not _is_same(value, before) for value in example.final_cfs_df[name].tolist())
     return changed
 
 

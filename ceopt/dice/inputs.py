@@ -13,9 +13,11 @@ import pandas as pd
 
 from ceopt.formulations.constraints import AllowedValues, Linear
 from ceopt.formulations.constraints.rule import AbstractRule
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.dtypes import are_gaps
+from ceopt.formulations.space.feature import Feature, is_gap
 from ceopt.formulations.space.space import FeatureSpace, SpaceWarning, check_unique, has_every_cell, warn_of_gaps
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Probability
+from ceopt.oracle.model import predictions_of
 from ceopt.solvers.checks import (
     Choice,
     Instance,
@@ -178,7 +180,8 @@ def beyond(space: FeatureSpace, ranges: Ranges, row: pd.Series[Any]) -> tuple[st
     """Return the numbers of a row that lie outside their permitted range, where bounds would refuse the row."""
     outside = []
     for name, bounds in ranges.items():
-        if not space[name].is_finite and not bounds[0] <= row[name] <= bounds[1]:
+        is_bound = not space[name].is_finite and not is_gap(row[name])
+        if is_bound and not bounds[0] <= row[name] <= bounds[1]:
             outside.append(name)
     return tuple(outside)
 
@@ -379,12 +382,12 @@ _VARYING: Final = ListOf(_NO_COLUMNS, empty=_NONE_VARIES)
 
 
 def query_rows(who: str, data: Data, given: Any) -> pd.DataFrame:
-    """Return the rows with the data's columns in their order, after every check of them.
+    """Return the rows with the data's columns in their order, after every check of them; cells may be missing.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError, UnknownNameError
-        No rows, the outcome among the columns, a missing or unknown column, a missing value, an unseen level.
+        No rows, the outcome among the columns, a missing or unknown column, an unseen level.
     """
     frame = _frame(who, given)
     if data.outcome_name in frame.columns:
@@ -393,8 +396,34 @@ def query_rows(who: str, data: Data, given: Any) -> pd.DataFrame:
     if not len(frame):
         raise InvalidValueError(who, "a row to explain", "query_instances is empty", "Give some rows.")
     data.space.check_names(who, dict.fromkeys(frame.columns))
-    data.space.coordinates(frame)
+    with_gaps(data.space, frame).coordinates(frame)
     return frame[data.feature_names]
+
+
+def with_gaps(space: FeatureSpace, rows: pd.DataFrame) -> FeatureSpace:
+    """Return the space in which a cell that a row lacks stays missing, unless the space says what else it may do."""
+    gaps = [feature.name for feature in space if not feature.missing and are_gaps(rows[feature.name]).any()]
+    return space.update(gaps, missing="stays") if gaps else space
+
+
+def predictions_with_gaps(who: str, model: Any, rows: pd.DataFrame, space: FeatureSpace) -> list[Any]:
+    """Return what the model says of the rows, or refuse cells that are missing where it takes none.
+
+    Raises
+    ------
+    InvalidValueError
+        Some cell is missing, and the model fails on it.
+    """
+    gaps = [name for name in space.names if are_gaps(rows[name]).any()]
+    try:
+        return list(map(plain, predictions_of(who, model, rows, space).tolist()))
+    except Exception as error:
+        if not gaps:
+            raise
+        listed = ", ".join(map(repr, gaps))
+        but = f"the model fails where {listed} {'is' if len(gaps) == 1 else 'are'} missing ({type(error).__name__})"
+        then = "Fill the cells in, or put an imputer before the model and fit it again."
+        raise InvalidValueError(who, "rows that the model takes", but, then) from error
 
 
 def _frame(who: str, given: Any) -> pd.DataFrame:

@@ -140,20 +140,14 @@ class Settling:
         """Return the least box around some cells, as values that each column may take."""
         box: dict[str, Interval | Levels] = {}
         for column, cells in zip(self.columns, group.T, strict=True):
-            part = self.reach[column.name]
-            own = np.unique(cells)
-            if isinstance(part, Levels):
-                box[column.name] = Levels(tuple(sorted(map(int, column.values[own]))))
-            else:
-                box[column.name] = part.narrowed(float(column.low[own].min()), float(column.high[own].max()))
+            box[column.name] = column.part_of(np.unique(cells), self.reach)
         return {name: box[name] for name in self.reach}
 
     def _holding(self, group: Cells, point: Mapping[str, float]) -> NDArray[np.bool_]:
         """Return which of some cells hold a point."""
         holds = np.ones(len(group), dtype=bool)
         for column, cells in zip(self.columns, group.T, strict=True):
-            value = point[column.name]
-            holds &= (column.low[cells] <= value) & (value <= column.high[cells])
+            holds &= column.holding(point[column.name])[cells]
         return holds
 
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
@@ -48,7 +48,8 @@ from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
 from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.solvers.checks import Floats
 from ceopt.tolerances import ALLOWANCE_ROUNDING, LINEAR_PART_ROUNDING, NEXT_STEP
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from ceopt.search.prepare import Prepared
 
 # ==== Cells in reach, column by column, each with its cheapest value and price ========================================
+
+Bools: TypeAlias = NDArray[np.bool_]
 
 #: Whole numbers of one column beyond which its values are not listed.
 _MOST_VALUES = 50_000
@@ -73,9 +76,11 @@ class CellColumn:
     name
         The column.
     low, high
-        Least and greatest value of each cell, (k,); of a level both are its rank.
+        Least and greatest value of each cell, (k,); of a level, and of a label of a number, both are it.
     values, prices
         The cheapest value of each cell, and what it costs, in units of the cost's objective.
+    labels
+        Codes, and the missing cell, that the column of numbers may be beside its amounts, each a cell of its own.
     """
 
     name: str
@@ -83,34 +88,49 @@ class CellColumn:
     high: Floats
     values: Floats
     prices: Floats
+    labels: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.prices)
 
-    def part(self, place: int, reach: Reach) -> Interval | Levels:
-        """Return what the column may take inside a cell."""
+    @property
+    def is_label(self) -> Bools:
+        """Which cells hold a label, and no amounts, (k,)."""
+        return np.isin(self.values, self.labels)
+
+    def holding(self, value: float) -> Bools:
+        """Return which cells hold a value, (k,); a label is in no cell of amounts, whose ends may be about it."""
+        is_inside = (self.low <= value) & (value <= self.high)
+        if not self.labels:
+            return is_inside
+        return is_inside & (self.is_label == (value in self.labels))
+
+    def part_of(self, places: NDArray[np.intp], reach: Reach) -> Interval | Levels:
+        """Return the least part of the reach that holds some cells: an interval of amounts, and labels."""
         part = reach[self.name]
         if isinstance(part, Levels):
-            return Levels((int(self.values[place]),))
-        return part.narrowed(float(self.low[place]), float(self.high[place]))
+            values = sorted(self.values[places].tolist())
+            return Levels(tuple(int(rank) for rank in values if rank != MISSING), tuple({MISSING}.intersection(values)))
+        is_label = self.is_label[places]
+        labels = tuple(sorted(self.values[places[is_label]].tolist()))
+        amounts = places[~is_label]
+        if not len(amounts):
+            first = only_at(part, labels[0])
+            assert isinstance(first, Interval)  # noqa: S101 - as the part of the reach
+            if len(labels) == 1:
+                return first
+            return replace(part, labels=labels)  # of labels alone there is no interval: the amounts stay in
+        return replace(part.narrowed(float(self.low[amounts].min()), float(self.high[amounts].max())), labels=labels)
 
 
 def cell_of(columns: Sequence[CellColumn], point: Mapping[str, float]) -> tuple[int, ...]:
     """Return the cell that holds a point, as one position per column."""
-    cell = []
-    for column in columns:
-        value = point[column.name]
-        is_inside = (column.low <= value) & (value <= column.high)
-        cell.append(int(is_inside.argmax()))
-    return tuple(cell)
+    return tuple(int(column.holding(point[column.name]).argmax()) for column in columns)
 
 
 def is_in_cell(columns: Sequence[CellColumn], cell: Sequence[int], point: Mapping[str, float]) -> bool:
     """Tell whether a cell holds a point."""
-    for column, place in zip(columns, cell, strict=True):
-        if not column.low[place] <= point[column.name] <= column.high[place]:
-            return False
-    return True
+    return all(column.holding(point[column.name])[place] for column, place in zip(columns, cell, strict=True))
 
 
 @final
@@ -186,7 +206,9 @@ def cell_columns(
 ) -> tuple[CellColumn, ...] | None:
     """Return every column's cells whose own price is at most ``budget`` (an objective value of the cost).
 
-    None where a column has more whole numbers within the budget than can be listed.
+    Each label in reach is a cell beside those of the amounts. Of a column that is filled in all amounts cost the same:
+    of a cell of them the nearest to where an amount may rest is taken. None where a column has more whole numbers
+    within the budget than can be listed.
     """
     space = predictor.space
     near = CostCutoff(space, factual, cost, budget).narrowed(reach)
@@ -198,21 +220,30 @@ def cell_columns(
         name = feature.name
         part = reach[name]
         here = near[name]
+        start = factual[name]
+        labels: tuple[float, ...] = ()
         if isinstance(part, Levels):
-            low = high = np.array(part.ranks, dtype=np.float64)
-        elif name in numbers and not part.is_point:
-            assert isinstance(here, Interval)  # noqa: S101 - as the reach that it is a part of
-            values = _members(here)
-            if values is None:
-                return None
-            low = high = values
+            low = high = np.array(part.values)
         else:
-            low, high = ends[name]
-        values = np.clip(factual[name], low, high)
+            assert isinstance(here, Interval)  # noqa: S101 - as the reach that it is a part of
+            if not part.is_point:
+                labels = part.labels
+            if name in numbers and not part.is_point:
+                members = _members(here) if here.lower not in labels else np.zeros(0)
+                if members is None:
+                    return None
+                low = high = members
+            else:
+                low, high = ends[name]
+            if start in labels:
+                start = part.clip(0.0)
+        values = np.concatenate([np.clip(start, low, high), labels])
+        low = np.concatenate([low, labels])
+        high = np.concatenate([high, labels])
         own_prices = prices_of(prices[name], feature, factual[name], values)
         kept = np.flatnonzero(own_prices <= budget)
         kept = kept[np.argsort(own_prices[kept], kind="stable")]
-        columns.append(CellColumn(name, low[kept], high[kept], values[kept], own_prices[kept]))
+        columns.append(CellColumn(name, low[kept], high[kept], values[kept], own_prices[kept], labels))
     return tuple(columns)
 
 
@@ -250,7 +281,8 @@ def _members(part: Interval) -> Floats | None:
         return None
     first = round((part.lower - part.anchor) / part.step)
     last = round((part.upper - part.anchor) / part.step)
-    return part.grid.many(np.arange(first, last + 1, dtype=np.float64))
+    every = part.grid.many(np.arange(first, last + 1, dtype=np.float64))
+    return every[~np.isin(every, part.holes)]
 
 
 # ==== Demands: a target as sums over a model's parts ==================================================================
@@ -566,13 +598,16 @@ class Line:
                 size += abs(weight * column.constant)
                 continue
             k = place[column.feature]
+            values = columns[k].values
             if column.table is not None:
-                added = weight * np.array(column.table)[columns[k].values.astype(np.intp)]
+                added = weight * column.evaluate(values)
                 size += float(np.abs(added).max())
             else:
                 slope, offset = column.affine()
-                added = weight * (slope * columns[k].values + offset)
-                size += abs(weight) * float(np.abs(slope * columns[k].values).max() + abs(offset))
+                is_missing = values == MISSING
+                amounts = np.where(is_missing, 0.0, values)
+                added = weight * np.where(is_missing, column.at_gap, slope * amounts + offset)
+                size += abs(weight) * float(np.abs(slope * amounts).max() + abs(offset) + np.abs(added).max())
             self.gains[k] = self.gains[k] + added
         #: By how much the library's own sum may be larger.
         self.rounding = size * max(LINEAR_PART_ROUNDING, (len(weights) + 10) * float(np.finfo(part.core.dtype).eps))

@@ -19,6 +19,7 @@ from ceopt.base.libraries import require_library
 from ceopt.base.results import Status
 from ceopt.base.said import phrases_of
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.feature import is_gap
 from ceopt.pictures.canvas import CAPTIONS, Captions
 from ceopt.pictures.charts import Bar, Bars, CostGroup, draw_bars, draw_costs
 from ceopt.report import picture, require_report, write_page
@@ -28,11 +29,12 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
 from ceopt.words.language import Language, language_of
-from ceopt.words.sentences import beyond_lines, in_words, shared_rule_said
+from ceopt.words.sentences import beyond_lines, feature_of, in_words, shared_rule_said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.words.sentences import ResultInWords
 
@@ -233,7 +235,9 @@ _CHECKS: Final[dict[str, AbstractCheck]] = {
 }
 #: More groups are no groups: nobody could read them.
 _GROUPS: Final = 12
-_SENSES: Final = {"raised": "rise", "lowered": "fall", "another_level": "other"}
+_SENSES: Final = {
+    "raised": "rise", "lowered": "fall", "another_level": "other", "filled_in": "other", "left_blank": "other",
+}  # fmt: skip
 
 
 def plot_cohort(
@@ -264,14 +268,22 @@ def _groups(
     results: Sequence[SolutionSet], keys: pd.Series[Any], by: Any, space: FeatureSpace
 ) -> dict[str, list[SolutionSet]]:
     """Return the results by group, in the order of levels, of numbers or of the alphabet."""
+    feature = None
+    if isinstance(by, str):
+        feature = feature_of(space, by)
+
+    def name(key: Any) -> str:
+        meaning = None if feature is None else feature.meaning_of(key)
+        return meaning or shown(key)
+
     members: dict[str, list[SolutionSet]] = {}
     for key in _ordered(keys, by, space):
-        members[shown(key)] = []
+        members[name(key)] = []
     if len(members) > _GROUPS:
         but = f"by has {len(members)}"
         raise InvalidValueError(_PLOT, f"at most {_GROUPS} groups", but, "Join some: by=pd.cut(column, 5) for numbers.")
     for key, result in zip(keys, results, strict=True):
-        members[shown(key)].append(result)
+        members[name(key)].append(result)
     return members
 
 
@@ -346,14 +358,22 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
         answer = result[0]
         before = scalars(result.factual)
         for name in answer.changed:
-            feature = space[name]
-            sense = "lowered"
-            if feature.kind in {"categorical", "binary"}:
-                sense = "another_level"
-            elif feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name]):
-                sense = "raised"
+            sense = _sense(space[name], before[name], answer.values[name])
             counts.setdefault(name, Counter())[sense] += 1
     return counts
+
+
+def _sense(feature: Feature, old: Any, new: Any) -> str:
+    """Return which way a column changes."""
+    if is_gap(new):
+        return "left_blank"
+    if feature.is_label_value(old) and not feature.is_label_value(new):
+        return "filled_in"
+    if feature.kind in {"categorical", "binary"} or feature.is_label_value(new):
+        return "another_level"
+    if feature.to_coordinate(new) > feature.to_coordinate(old):
+        return "raised"
+    return "lowered"
 
 
 def _change_bar(group: str, how: Counter[str], answered: int, say: Captions, *, by: Any) -> Bar:

@@ -109,7 +109,11 @@ def shown(value: Any, away_from: Any = None) -> str:
 
 
 def shown_value(value: Any, feature: Feature | None) -> str:
-    """Return a value of a column as text; a number that is a level is a code, which has no thousands."""
+    """Return a value of a column as text, or what a code means; a number that is a level or a code has no thousands."""
+    if feature is not None and feature.is_label_value(value):
+        value = feature.meaning_of(value) or value
+        if is_number(value):
+            return f"{exact(value):f}"
     if feature is not None and feature.is_finite and is_number(value):
         return f"{exact(value):f}"
     return shown(value)
@@ -123,8 +127,10 @@ def shown_move(
     The value that is come to is written digit for digit, or as ``printed`` (in sentences, in tables) says; the person's
     own is short where the column has no steps, levels or decimals.
     """
-    if feature is not None and feature.is_finite:
+    if feature is not None and (feature.is_finite or feature.is_label_value(after)):
         return shown_value(before, feature), shown_value(after, feature)
+    if feature is not None and feature.is_label_value(before):
+        return shown_value(before, feature), written(exact(after if printed is None else printed[1]))
     if not is_number(after) or (is_number(before) and before == after):
         return shown(before), shown(after)
     second = exact(after if printed is None else printed[1])
@@ -220,7 +226,7 @@ def _rows(answer: Counterfactual, names: list[str]) -> Iterator[tuple[str, str, 
 
 
 @final
-@hands_out_copies("values", "actions", "frame", "factual", "asked_by", "printed", "rules")
+@hands_out_copies("values", "actions", "frame", "factual", "asked_by", "printed", "ranges", "rules")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual:
     """One verified answer. What it hands out is a copy: to write into it changes no answer.
@@ -257,6 +263,11 @@ class Counterfactual:
         Column -> the number that sentences print for its value, and the one that tables print, where either has fewer
         digits than the value. With all of a kind in their places the row was checked as the answer was, by the user's
         own model and every rule; what is not named here is printed digit for digit.
+    ranges
+        Column -> the least and the greatest amount that would do as well, of a number that is filled in where it was
+        missing or a code: everything else being as in the answer, each amount of the column between them, its steps
+        counted from its lower bound or from 0, keeps every rule and has the decision by the user's own model. Infinite
+        where there is no end. What is not named here is not known.
     factual
         The person's row, a Series of the columns' own scalars; None of an answer that is in no solution set.
     space
@@ -280,6 +291,7 @@ class Counterfactual:
     way: str | None = None
     asked_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     printed: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
     factual: pd.Series[Any] | None = field(default=None, repr=False)
     space: FeatureSpace | None = field(default=None, repr=False)
     rules: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -76,6 +76,10 @@ def _is_printed(value: Any) -> bool:
     return list_of(is_number)(value) and len(value) == 2 and all(map(math.isfinite, value))
 
 
+def _is_range(value: Any) -> bool:
+    return list_of(is_number)(value) and len(value) == 2 and value[0] <= value[1]
+
+
 def _is_conflict(value: Any) -> bool:
     three = isinstance(value, list | tuple) and len(value) == 3
     return three and isinstance(value[0], str) and isinstance(value[1], str) and _is_number_or_none(value[2])
@@ -126,6 +130,7 @@ _OF_NAME: Final[Mapping[str, Expected]] = {
     "score": ("a number, or numbers by label", _is_score),
     "prediction": ("a value", _is_anything),
     "cluster": ("a number, text or null", is_plain),
+    "ranges": ("two numbers by name, the lesser first", _mapping_of(_is_range)),
 }
 
 
@@ -430,7 +435,7 @@ _WHO = "SolutionSet.from_json"
 #: Fields that text of an earlier day lacks.
 _LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size beyond".split()
 #: Fields of an answer by column, which may bear the name of a mark, such as "time".
-_BY_COLUMN = ("asked_by", "printed", "actions")
+_BY_COLUMN = ("asked_by", "printed", "ranges", "actions")
 _ANSWER = expected_fields(Counterfactual)
 for _of_set in ("factual", "rules"):  # the solution set has them
     del _ANSWER[_of_set]
@@ -546,6 +551,8 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
         entry["asked_by"] = {name: list(rules) for name, rules in answer.asked_by.items()}
     if answer.printed:
         entry["printed"] = {name: list(map(write_value, pair)) for name, pair in answer.printed.items()}
+    if answer.ranges:
+        entry["ranges"] = {name: list(map(write_value, pair)) for name, pair in answer.ranges.items()}
     entry["actions"] = None
     if answer.actions is not None:
         entry["actions"] = {str(name): write_value(value) for name, value in answer.actions.items()}
@@ -561,7 +568,7 @@ def _read_by_column(entry: Any) -> Any:
 
 
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
-    entry = {"way": None, "asked_by": {}, "printed": {}, **entry}  # which text of an earlier day lacks
+    entry = {"way": None, "asked_by": {}, "printed": {}, "ranges": {}, **entry}  # which text of an earlier day lacks
     held = {name: read_value(entry[name]) for name in _PLAIN_OF_ANSWER}
     held |= {name: _read_by_column(entry[name]) for name in _BY_COLUMN}
     values = read_row(_WHO, entry["values"])
@@ -571,6 +578,7 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
         raise InvalidValueError(_WHO, "answers of the factual's columns", but, "Write it anew with to_json.")
     held["asked_by"] = {name: tuple(rules) for name, rules in held["asked_by"].items()}
     held["printed"] = {name: tuple(pair) for name, pair in held["printed"].items()}
+    held["ranges"] = {name: tuple(pair) for name, pair in held["ranges"].items()}
     if held["actions"] is not None:
         held["actions"] = pd.Series(held["actions"], dtype=object)
     return Counterfactual(values=values, **held)  # type: ignore[arg-type]  # a frame of one row

@@ -14,6 +14,7 @@ import pandas as pd
 from ceopt.base.libraries import require_library
 from ceopt.base.results import Status
 from ceopt.formulations.digits import rounded
+from ceopt.formulations.space.feature import MISSING, is_gap
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.pictures.canvas import CAPTIONS, Captions
 from ceopt.pictures.charts import Move, ParallelAxis, ParallelLine, draw_changes, draw_parallel
@@ -190,6 +191,8 @@ def to_html(result: ShownResult) -> str:
 # ==== What the pictures of one person's answers show, as plain texts and numbers, and which picture is asked for ======
 
 _PLOT: Final = "SolutionSet.plot"
+#: The part of an axis of numbers on which missing cells and codes stand, where there are some.
+_APART: Final = 0.25
 _KINDS: Final = ("changes", "parallel", "surface")
 _NO_LIST: Final = Refusal("a list of names as columns", 'Write columns=["income", "age"].', error=InvalidTypeError)
 _NONE: Final = Refusal("some column to draw", "Name one, or leave columns out.")
@@ -284,8 +287,12 @@ def _cost(answer: Counterfactual, say: Captions) -> str:
     return say.number(f"{answer.cost:.4g}")
 
 
-def _value(text: str, value: Any, say: Captions) -> str:
-    """Return the text of a value as the language writes numbers and truth values; other levels stay."""
+def _value(text: str, value: Any, feature: Feature, say: Captions) -> str:
+    """Return the text of a value as the language writes numbers and truth values; other levels and codes stay."""
+    if is_gap(value):
+        return say.put("missing")
+    if feature.is_label_value(value):
+        return text
     if isinstance(value, bool):
         return say.put(str(value).lower())
     if is_number(value):
@@ -304,17 +311,24 @@ def _moves(
         old = before[name]
         new = answer.values[name]
         first, second = shown_move(old, new, feature, answer.printed.get(name))
-        texts = (name_with_unit(feature), _value(first, old, say), _value(second, new, say))
+        texts = (name_with_unit(feature), _value(first, old, feature, say), _value(second, new, feature, say))
         note = ""
         if answer.actions is not None and name in answer.listed:
             note = say.put(answer.why(name))
         if name not in answer.changed:
             yield Move(*texts, amount=0.0, sense="stays", note=say.put("held" if note else "stays"))
+        elif feature.is_label_value(old) or feature.is_label_value(new):
+            yield Move(*texts, amount=_fill(feature), sense="level", note=note)
         elif feature.kind in {"categorical", "binary"}:
             yield Move(*texts, amount=1.0, sense="level", note=note)
         else:
             amount = (feature.to_coordinate(new) - feature.to_coordinate(old)) / feature.scale("mad")
             yield Move(*texts, amount=amount, note=note)
+
+
+def _fill(feature: Feature) -> float:
+    """Return how far a cell that is filled in moves; 1 where it was not to be."""
+    return 1.0 if math.isinf(feature.fill) else feature.fill
 
 
 # ---- parallel coordinates --------------------------------------------------------------------------------------------
@@ -355,22 +369,36 @@ def _scale(
 ) -> tuple[ParallelAxis, tuple[float, ...]]:
     """Return the axis of a column for the row's value and the answers', and the place of each on it."""
     coordinates = list(map(feature.to_coordinate, values))
-    ends = sorted(set(coordinates))
+    ends = sorted(set(coordinates), key=lambda one: (one != MISSING, one))
     place_of = {}
     for rank, coordinate in enumerate(ends):
         if len(ends) == 1:
             place_of[coordinate] = 0.5
         elif feature.is_finite:
             place_of[coordinate] = rank / (len(ends) - 1)
-        else:
-            place_of[coordinate] = (coordinate - ends[0]) / (ends[-1] - ends[0])
+    if not feature.is_finite and len(ends) > 1:
+        place_of = _number_places(feature, ends)
     texts = {}
     for coordinate, value, digits in zip(coordinates, values, printed, strict=True):
-        texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, say)
+        texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, feature, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
     axis = ParallelAxis(name_with_unit(feature), written, not feature.is_finite)
     return axis, tuple(map(place_of.__getitem__, coordinates))
+
+
+def _number_places(feature: Feature, ends: Sequence[float]) -> dict[float, float]:
+    """Return the place of each of some numbers between 0 and 1; missing cells and codes stand apart, before them."""
+    labels = [one for one in ends if feature.is_label(one)]
+    amounts = [one for one in ends if not feature.is_label(one)]
+    places = {label: _APART * rank / len(labels) for rank, label in enumerate(labels)}
+    first = _APART if labels else 0.0
+    for amount in amounts:
+        share = 1.0
+        if len(amounts) > 1:
+            share = (amount - amounts[0]) / (amounts[-1] - amounts[0])
+        places[amount] = first + (1.0 - first) * share
+    return places
 
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
@@ -383,9 +411,9 @@ def _surface(
     if model is None:
         but = "model is None, as a set of answers does not keep it"
         raise InvalidValueError(_PLOT, "the model whose decision is drawn", but, "Write model=model.")
-    pair = _pair(space, columns, answer)
     person = _coordinates(space, scalars(result.factual))
     points = [person, *(_coordinates(space, one.values) for one in result)]
+    pair = _pair(space, columns, answer, points)
     base = person
     others = say.put("others_as_in_row")
     if answer is not None:
@@ -398,7 +426,7 @@ def _surface(
             for name in held:
                 new = answer.values[name]
                 _, text = shown_move(before[name], new, space[name], answer.printed.get(name))
-                values.append(f"{name} {_value(text, new, say)}")
+                values.append(f"{name} {_value(text, new, space[name], say)}")
             others = say.put("others_named", others=others, values=", ".join(values))
     grid = decisions(space, model, target, pair, held=base, points=points)
     labels = [say.put("as_it_is"), *(str(one.rank) for one in result)]
@@ -412,16 +440,26 @@ def _coordinates(space: FeatureSpace, values: Any) -> np.ndarray[Any, np.dtype[n
     return np.array([feature.to_coordinate(values[feature.name]) for feature in space])
 
 
-def _pair(space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None) -> tuple[str, str]:
+def _pair(
+    space: FeatureSpace,
+    columns: tuple[str, ...] | None,
+    answer: Counterfactual | None,
+    points: Sequence[np.ndarray[Any, np.dtype[np.float64]]],
+) -> tuple[str, str]:
     """Return the two columns of a surface: those named, else numbers that change, levels that do, numbers that may."""
+    blank = [name for j, name in enumerate(space.names) if any(space[name].is_label(point[j]) for point in points)]
     if columns is None:
         changed = getattr(answer, "changed", ())
         ordered = sorted(changed, key=lambda name: space[name].is_finite)
         ordered += sorted(space.names, key=lambda name: (not space[name].mutable, space[name].is_finite))
-        columns = tuple(dict.fromkeys(ordered))[:2]
+        columns = tuple(name for name in dict.fromkeys(ordered) if name not in blank)[:2]
     if len(columns) != 2:
         but = f"columns are {', '.join(map(repr, columns))}"
         raise InvalidValueError(_PLOT, "two columns for a surface", but, 'Write columns=["income", "age"].')
+    for name in columns:
+        if name in blank:
+            but = f"{name!r} is missing, or a code, in the row or in an answer"
+            raise InvalidValueError(_PLOT, "two columns of amounts for a surface", but, "Name others.")
     return columns[0], columns[1]
 
 

@@ -26,7 +26,7 @@ from ceopt.formulations.constraints import (
     rule_name,
 )
 from ceopt.formulations.constraints.causal_structure import parse_equations
-from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.feature import MISSING, is_gap
 from ceopt.formulations.space.reachable import Levels, removed_by
 from ceopt.formulations.space.space import RuleWarning, warn
 from ceopt.formulations.targets import (
@@ -105,6 +105,10 @@ class ToldAnswer(Protocol):
         """What sentences and tables print for a column's value, where it is not that value."""
 
     @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """Between which amounts a number that is filled in would do as well."""
+
+    @property
     def rules(self) -> Mapping[str, str]:
         """The sentence of each rule by name."""
 
@@ -126,8 +130,9 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
         feature = feature_of(answer.space, name)
         printed = answer.printed.get(name, (None,))[0]
         sentence = change_sentence(
-            name, before[name], after[name], feature, language, done=done, is_action=is_action, printed=printed
-        )
+            name, before[name], after[name], feature, language, done=done, is_action=is_action, printed=printed,
+            span=answer.ranges.get(name),
+        )  # fmt: skip
         asking = answer.asked_by.get(name, ())
         if asking:
             rules = tuple(_rule_named(rule, answer.rules, language) for rule in asking)
@@ -159,7 +164,7 @@ def feature_of(space: FeatureSpace | None, name: str) -> Feature | None:
 
 def change_sentence(
     name: str, before: Any, after: Any, feature: Feature | None, language: Language, *, done: Any = None,
-    is_action: bool = True, printed: float | None = None,
+    is_action: bool = True, printed: float | None = None, span: tuple[float, float] | None = None,
 ) -> str:  # fmt: skip
     """Return what happens to one column in a sentence.
 
@@ -179,19 +184,24 @@ def change_sentence(
         False for what follows by a causal model.
     printed
         What a number is printed as; None: digit for digit.
+    span
+        The least and the greatest amount that would do as well as one that is filled in; None where nobody knows.
     """
     kind = _kind(feature, before, after)
     unit = unit_of(feature)
     if kind == "number":
         first, second = told_move(before, after, feature, printed)
         template, fields = _of_numbers((before, first), (after, second), unit, language, done)
+    elif kind == "label":
+        amount = after if printed is None else printed
+        template, fields = _of_labels(before, amount, feature, span, language)
     else:
         template, fields = _of_levels(kind, before, after, feature, language)
     fields["unit"] = printable(unit or "")
     if not is_action:
         template = "follows"
     elif _is_same(before, after):
-        template = "hold"
+        template = "hold_missing" if is_gap(after) else "hold"
     return language.put(template, column=printable(name), **fields)
 
 
@@ -222,7 +232,9 @@ def truths(levels: Sequence[Any]) -> Mapping[Any, bool] | None:
 
 # ---- kinds of columns ------------------------------------------------------------------------------------------------
 def _kind(feature: Feature | None, before: Any, after: Any) -> str:
-    """Return "number", "truth", "order" or "choice": how a column's change is told."""
+    """Return "label", "number", "truth", "order" or "choice": how a column's change is told."""
+    if is_no_amount(feature, before) or is_no_amount(feature, after):
+        return "label"
     if feature is None or not feature.is_finite:
         if is_number(before) and is_number(after):
             return "number"
@@ -247,6 +259,8 @@ def _is_level(feature: Feature, value: Any) -> bool:
 
 
 def _is_same(before: Any, after: Any) -> bool:
+    if is_gap(before) or is_gap(after):
+        return is_gap(before) and is_gap(after)
     try:
         return bool(before == after)
     except (TypeError, ValueError):  # pd.NA is neither equal to anything nor different
@@ -303,6 +317,51 @@ def _of_levels(
     if kind == "order" and feature is not None:
         return _upwards("raise_level", "lower_level", feature.rank(after) > feature.rank(before)), fields
     return "change", fields
+
+
+def is_no_amount(feature: Feature | None, value: Any) -> bool:
+    """Whether a value is missing, or a code of its column."""
+    if feature is None:
+        return is_gap(value)
+    return feature.is_label_value(value)
+
+
+def _of_labels(
+    before: Any, after: Any, feature: Feature | None, span: tuple[float, float] | None, language: Language
+) -> tuple[str, dict[str, str]]:
+    """Return the template of a cell that is filled in, goes, or becomes a code, and its fields."""
+    fields = {"before": _said(feature, before, language), "after": _said(feature, after, language)}
+    if is_gap(after):
+        return "leave_blank", fields
+    if is_no_amount(feature, after):
+        return "change", fields
+    if feature is not None and span is not None:
+        fields["after"] = _span(feature, fields["after"], span, language)
+    if is_gap(before):
+        return "fill", fields
+    return "fill_code", fields
+
+
+def _said(feature: Feature | None, value: Any, language: Language) -> str:
+    return language.phrase(value_phrase(feature, value))
+
+
+def _span(feature: Feature, amount: str, span: tuple[float, float], language: Language) -> str:
+    """Return the amounts that would do as well; an end that is as far as the column goes needs no number."""
+    low, high = span
+    if low == high:
+        return amount
+    spacing = feature.spacing or 0.0
+    is_all_below = low == feature.lower or low - spacing < feature.lower
+    is_all_above = high == feature.upper or high + spacing > feature.upper
+    if is_all_below and is_all_above:
+        return language.put("any_amount", value=amount)
+    if is_all_above:
+        return language.put("or_more", value=_said(feature, low, language))
+    if is_all_below:
+        return language.put("or_less", value=_said(feature, high, language))
+    first = language.first_amount(low, feature.unit)
+    return language.put("any_between", low=first, high=_said(feature, high, language))
 
 
 # ==== A whole result in words: how it ended, why, which rules are in conflict, and each way out =======================
@@ -586,8 +645,11 @@ def rules_said(rules: Iterable[AbstractRule], space: FeatureSpace) -> dict[str, 
 
 
 def value_phrase(feature: Feature | None, value: Any) -> Phrase:
-    """Return a value of a column: a number with its unit, yes or no, or a level."""
+    """Return a value of a column: a number with its unit, yes or no, a level, or what a code means."""
     value = plain(value)
+    if is_no_amount(feature, value):
+        meaning = None if feature is None else feature.meaning_of(value)
+        return Phrase(LEVEL, {"value": None if is_gap(value) else meaning or value})
     if feature is None or not feature.is_finite:
         if is_number(value):
             return Phrase(AMOUNT, {"value": value, "unit": unit_of(feature) or ""})
@@ -797,12 +859,12 @@ def _removed(feature: Feature, part: Interval | Levels) -> Phrase:
 
     def value(coordinate: float) -> Phrase:
         raw: Any = coordinate
-        if coordinate == MISSING:
-            raw = math.nan
-        elif feature.is_finite:
+        if feature.is_finite:
             raw = feature.levels[int(coordinate)]
         return value_phrase(feature, raw)
 
+    if part.is_point and part.only == MISSING:
+        return Phrase("stays_missing", {"column": column})
     if part.is_point:
         return Phrase("must_stay", {"column": column, "value": value(part.only)})
     if isinstance(part, Levels):

@@ -466,32 +466,47 @@ class CostCutoff:
 
     def _within(self, name: str, part: Interval) -> Interval:
         """Return the affordable part of a number: its amounts by their ends, its labels by what they cost."""
+        feature = self.space[name]
         x0 = self.factual[name]
-        fill = sum(price.of_fill for price in self._prices[name])
-        if part.labels and fill > self.budget:
-            if self.space[name].is_label(x0):
+        if part.is_point and feature.is_label(part.only):
+            return part
+        if part.labels and not self._affords_fill(name):
+            if feature.is_label(x0):
                 return cast("Interval", only_at(part, x0))
             part = replace(part, labels=())
-        if self.space[name].is_label(x0):
+        if feature.is_label(x0):
             return part
-        return part.narrowed(*self._ends(name))
+        lower, upper = self._ends(name)
+        if part.labels and part.ceil(lower) > part.floor(upper):
+            if len(part.labels) == 1:
+                return cast("Interval", only_at(part, part.labels[0]))
+            return part
+        return part.narrowed(lower, upper)
+
+    def _affords_fill(self, name: str) -> bool:
+        """Return whether a cell can be filled in, or an amount go, within the budget."""
+        return sum(price.of_fill for price in self._prices[name]) <= self.budget
 
     def is_beyond(self, reach: Reach) -> bool:
         """Return whether some column of this reach has no affordable value, so that the whole reach is excluded."""
         for name, part in reach.items():
-            if part.holds(self.factual[name]) and self.space[name].is_label(self.factual[name]):
+            feature = self.space[name]
+            x0 = self.factual[name]
+            if part.holds(x0):
                 continue
             if isinstance(part, Levels):
-                levels = self._of_levels_within(name, part)
-                if not levels.values:
+                if not self._of_levels_within(name, part).values:
                     return True
-            elif self.space[name].is_label(self.factual[name]):
-                if sum(price.of_fill for price in self._prices[name]) > self.budget:
+                continue
+            is_on_label = part.is_point and feature.is_label(part.only)
+            if is_on_label or part.labels or feature.is_label(x0):
+                if self._affords_fill(name):
+                    continue
+                if is_on_label or feature.is_label(x0):
                     return True
-            else:
-                lower, upper = self._ends(name)
-                if part.ceil(lower) > part.floor(upper):
-                    return True
+            lower, upper = self._ends(name)
+            if part.ceil(lower) > part.floor(upper):
+                return True
         return False
 
     def _ends(self, name: str) -> tuple[float, float]:

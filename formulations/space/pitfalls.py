@@ -644,8 +644,9 @@ def _of_absent(name: str, column: pd.Series[Any], codes: Any) -> Iterator[Pitfal
     present = column[~are_gaps(column)]
     absent = [code for code in codes_listed(f"Column {name!r}", codes) if not hold_codes(present, [code]).any()]
     if absent:
-        found = f"has no cell with {', '.join(map(repr, absent))}, which infer was given as codes"
-        yield Pitfall(name, "absent", found, "Correct codes, or leave out what the data do not have.")
+        is_one = len(absent) == 1
+        found = f"has no cell with {', '.join(map(repr, absent))}, named as {'a code' if is_one else 'codes'}"
+        yield Pitfall(name, "absent", found, f"Correct codes, or leave {'it' if is_one else 'them'} out.")
 
 
 def _of_no_amounts(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:

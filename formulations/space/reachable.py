@@ -388,6 +388,10 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
 def _fixed(feature: Feature, only: float) -> str:
     if only == MISSING:
         return "stays missing"
+    text = f"fixed at {digits(only)}"
     if feature.is_finite:
-        return f"fixed at {feature.levels[int(only)]!r}"
-    return f"fixed at {digits(only)}"
+        text = f"fixed at {feature.levels[int(only)]!r}"
+    meaning = feature.meaning_of(feature.from_coordinate(only))
+    if meaning is None:
+        return text
+    return f"{text} ({meaning})"

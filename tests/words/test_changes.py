@@ -180,7 +180,7 @@ def test_what_is_held_is_told_by_the_set_and_not_among_the_changes():
         (1.0, 2.123456, "Raise x from 1 to 2.123456"),
         (True, False, "Change x from yes to no"),
         ("a", "b", "Change x from a to b"),
-        (None, "b", "Change x from missing to b"),
+        (None, "b", "Fill in x: b"),
     ],
 )
 def test_without_a_space_the_values_tell_what_a_column_is(before, after, sentence):
@@ -223,7 +223,7 @@ def test_values_that_are_none_of_the_column_are_told_as_they_are():
 
     assert number.sentences() == ["Change x from 1 to many"]
     assert level.sentences() == ["Change x from S to XL"]
-    assert nothing.sentences() == ["Change x from 1 to missing"]
+    assert nothing.sentences() == ["Leave x blank in place of 1"]
 
 
 def test_numpy_and_nullable_columns_are_told_like_any_other():

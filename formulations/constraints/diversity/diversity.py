@@ -506,7 +506,10 @@ class OtherCells(AbstractDiversity):
                 at.require_bounds("An answer of every cell")
                 at.cut_around([point[name]])
                 forms.append(at.equals(point[name]).complement())
+            elif coordinate.feature.is_label(point[name]):
+                forms.append(coordinate.label_form(point[name]).complement())
             else:
+                forms += map(coordinate.label_form, coordinate.labels)
                 forms += self._outside(x.numeric(name), keys.get(name, []), point[name])
         differs_row(program.model, forms)
 
@@ -531,6 +534,10 @@ class OtherCells(AbstractDiversity):
         del factual
         if levels_differ(space, a, b):
             return True
+        for feature in space:
+            one, other = a[feature.name], b[feature.name]
+            if one != other and (feature.is_label(one) or feature.is_label(other)):
+                return True
         whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
