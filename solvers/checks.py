@@ -420,10 +420,14 @@ Floats: TypeAlias = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class Matrix(AbstractCheck):
-    """Finite numbers of a shape, in which None is any length; ``then`` is what to do about another shape."""
+    """Finite numbers of a shape, in which None is any length.
+
+    ``then`` is what to do about another shape, ``fill`` about a number that is missing or not finite.
+    """
 
     shape: tuple[int | None, ...]
     then: str = "Give such an array."
+    fill: str = "Leave out what has none."
 
     def require(self, who: str, name: str, value: Any) -> Floats:
         """Return a copy in double precision."""
@@ -441,7 +445,7 @@ class Matrix(AbstractCheck):
             first = tuple(np.argwhere(~finite)[0])
             place = ", ".join(map(str, first))
             but = f"{name}[{place}] is {found[first]}"
-            raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")
+            raise InvalidValueError(who, f"finite {name}", but, self.fill)
         return found
 
 

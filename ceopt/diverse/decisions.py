@@ -17,6 +17,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import array_of, takes_numbers
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.formulations.targets import (
     AtLeast,
@@ -167,7 +168,7 @@ class _Model:
         if isinstance(oracle.model, AbstractRepresentation):
             self._read = Encoding.identity(oracle.space).matrix
         elif takes_numbers(oracle.model, oracle.space):
-            self._read = np.array
+            self._read = _with_gaps
 
     def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self._read is None:
@@ -183,6 +184,11 @@ class _Model:
     @property
     def asked(self) -> tuple[Any, Any]:
         return self._oracle.model, self._target
+
+
+def _with_gaps(points: Floats) -> Floats:
+    """Return points (n, d) of numbers as an array in raw units, which has NaN where a cell is missing."""
+    return np.where(points == MISSING, np.nan, points)
 
 
 @final
@@ -229,7 +235,7 @@ class _Function:
 
     def _asked(self, points: Floats) -> Any:
         if not self._is_frame and self._space.is_continuous:
-            return np.array(points)
+            return _with_gaps(points)
         frame = raw_frame(self._space, points)
         if self._is_frame:
             return frame

@@ -34,7 +34,7 @@ from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.costs.base import SCALE
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.formulations.space.space import FeatureSpace, raw_frame
+from ceopt.formulations.space.space import FeatureSpace, raw_frame, with_labels_kept
 from ceopt.formulations.targets import OtherThan
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import assembled
@@ -331,7 +331,7 @@ class Query:
             versions=dict(versions()),
             options={"target": self.decisions.text, "n": self.n, "constraints": rules, **self.settings.options()},
             target=self._target(),
-            removed=removed_said(space, reach_of(space, self.factual)),
+            removed=removed_said(space, reach_of(with_labels_kept(space), self.factual)),
             space=space,
             rules=rules_said(self.rules, space),
             **found,

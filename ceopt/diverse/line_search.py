@@ -135,7 +135,9 @@ class Segments:
         """Return the points at ``t`` (k,) of the segments ``which`` (k,)."""
         a = self.starts[which]
         c = self.ends[which]
-        points = a + t[:, None] * (c - a)
+        stays = np.isinf(a)  # a cell that is missing
+        points = np.where(stays, a, 0.0) + np.where(stays, 0.0, a)
+        points += t[:, None] * (np.where(stays, 0.0, c) - np.where(stays, 0.0, a))
         grid = self.step > 0.0
         if grid.any():
             points[:, grid] = decimal_grids(self.anchor[grid], self.step[grid]).nearest(points[:, grid])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import SCALE, slopes_of
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.reachable import Interval, decimal_grid
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
@@ -64,7 +64,7 @@ class RowDistance:
 
     def lengths(self, home: Floats, points: Floats) -> Floats:
         """Return what each column adds on the way from ``home`` (d,) to each of ``points`` (n, d), shape (n, d)."""
-        moves = points - home
+        moves = moves_from(home, points)
         switch = self.levels > 0
         if switch.any():
             moves[:, switch] = moves[:, switch] != 0.0
@@ -80,7 +80,7 @@ class RowDistance:
 
     def directions(self, home: Floats, points: Floats) -> Floats:
         """Return the moves from ``home`` (d,) to each of ``points`` (n, d) as vectors, shape (n, D)."""
-        moves = points - home
+        moves = moves_from(home, points)
         parts = [(moves * np.where(moves > 0.0, self.up, self.down))[:, self.levels == 0]]
         for j in np.flatnonzero(self.levels):
             corners = _corners(points[:, j], self.levels[j]) - _corners(home[[j]], self.levels[j])
@@ -96,6 +96,16 @@ class RowDistance:
         for j in np.flatnonzero(self.levels):
             parts.append(self.up[j] * _CORNER[self.norm] * _corners(points[:, j], self.levels[j]))
         return np.hstack(parts)
+
+
+def moves_from(home: Floats, points: Floats) -> Floats:
+    """Return the moves from ``home``, (d,) or (n, d), to points (n, d); 0 of a cell that is missing and stays so."""
+    with np.errstate(invalid="ignore"):
+        moves = points - home
+    stays = np.isinf(home)
+    if stays.any():
+        moves[np.broadcast_to(stays, moves.shape)] = 0.0
+    return np.asarray(moves)
 
 
 def distance_of(who: str, norm: Norm, scale: str | Mapping[str, float], space: FeatureSpace) -> RowDistance:
@@ -144,14 +154,18 @@ class Projection:
     ======================================= =====================================================================
     rule                                    what becomes of a row that breaks it
     ======================================= =====================================================================
-    immutable column                        the person's own value
+    immutable column, and a cell of the     the person's own value
+    person that is missing or holds a code
+    a row's cell that holds a code          the person's own value
     one-way column, bounds set by the user  the nearest value that is allowed
     steps                                   the nearest whole number of steps
     AllowedValues, a number                 the nearest value listed
     AllowedValues, levels                   the person's own level, if it is listed
     AllowedTransitions                      the person's own level
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
-    Causal, Ratio, Product                  columns that follow from others are computed anew
+    Causal                                  columns that follow from others are computed anew
+    Ratio                                   the same
+    Product                                 the same
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
     all other rules                         nothing: the row is dropped if it breaks them
     ======================================= =====================================================================
@@ -166,6 +180,8 @@ class Projection:
         Per column the person's coordinate, the ends of what is allowed, and the width of the grid (0: none), (d,).
     levels
         Which levels a rule of the user allows, by the place of the column.
+    amounts
+        What is in reach of a column of numbers with codes between its bounds, by its place.
     """
 
     space: FeatureSpace
@@ -176,6 +192,7 @@ class Projection:
     rules: tuple[AbstractRule, ...]
     distance: RowDistance
     levels: Mapping[int, NDArray[np.bool_]]
+    amounts: Mapping[int, Interval]
 
     @classmethod
     def of(
@@ -185,11 +202,14 @@ class Projection:
         lows = []
         highs = []
         steps = []
-        for feature in space:
-            low, high = _ends(feature, factual[feature.name])
-            lows.append(low)
-            highs.append(high)
-            steps.append(_step(feature) or 0.0)
+        amounts: dict[int, Interval] = {}
+        for j, feature in enumerate(space):
+            part = _amounts(feature, factual[feature.name])
+            lows.append(part.lower)
+            highs.append(part.upper)
+            steps.append(part.step or 0.0)
+            if part.holes:
+                amounts[j] = part
         return cls(
             space=space,
             home=np.array([factual[name] for name in space.names]),
@@ -199,6 +219,7 @@ class Projection:
             rules=tuple(rules),
             distance=distance,
             levels=_levels(space, factual, rules),
+            amounts=amounts,
         )
 
     @property
@@ -213,9 +234,12 @@ class Projection:
     def allowed(self, points: Floats) -> Floats:
         """Return points (n, d) repaired by the space's own rules."""
         stepped = np.array([feature.step is not None for feature in self.space])
+        coded = np.array([bool(feature.codes) for feature in self.space])
         result = points
-        for j in np.flatnonzero(stepped | (self.low > -math.inf) | (self.high < math.inf)):
+        for j in np.flatnonzero(stepped | coded | (self.low > -math.inf) | (self.high < math.inf)):
             column = points[:, j]
+            if coded[j]:
+                column = np.where(self.space[self.space.names[j]].are_codes(column), self.home[j], column)
             if stepped[j] and self.low[j] < self.high[j]:
                 column = decimal_grid(float(self.home[j]), float(self.step[j])).nearest(column)
             column = np.clip(column, self.low[j], self.high[j])
@@ -226,10 +250,13 @@ class Projection:
         return result
 
     def mended(self, points: Floats) -> Floats:
-        """Return points (n, d) put back by the rules of the user, as far as a rule says where to."""
+        """Return points (n, d) put back by the rules of the user, as far as a rule says where to, and off codes."""
+        points = self._off_codes(points)
         if not self.rules:
             return points
         for j, good in self.levels.items():
+            if self.home[j] == MISSING:  # where it stays, as all points do
+                continue
             ranks = points[:, j].astype(np.intp)
             if not good[ranks].all():
                 points = points.copy()
@@ -240,6 +267,25 @@ class Projection:
             if isinstance(rule, MaxChanges):
                 points = self._longest(points, rule)
         return points
+
+    def _off_codes(self, points: Floats) -> Floats:
+        """Return points (n, d) with the nearest amount in place of a code that a number or a rank has come to."""
+        result = points
+        for j, feature in enumerate(self.space):
+            if not feature.codes or feature.is_label(self.home[j]):
+                continue
+            column = points[:, j]
+            if feature.kind == "ordinal":
+                column = feature.off_codes(column)
+            elif j in self.amounts:
+                at = np.isin(column, self.amounts[j].holes)
+                column = column.copy()
+                column[at] = list(map(self.amounts[j].clip, column[at].tolist()))
+            if (column != points[:, j]).any():
+                if result is points:
+                    result = points.copy()
+                result[:, j] = column
+        return result
 
     def _longest(self, points: Floats, rule: MaxChanges) -> Floats:
         """Return points (n, d) with the longest moves that a limit on changes has room for, the others home."""
@@ -267,21 +313,25 @@ def _step(feature: Feature) -> float | None:
     return feature.step
 
 
-def _ends(feature: Feature, x0: float) -> tuple[float, float]:
-    """Return the least and the greatest coordinate that the space's rules allow, both on the grid of the column."""
+def _amounts(feature: Feature, x0: float) -> Interval:
+    """Return the coordinates that the space's rules allow, on the grid of the column; of a label it alone."""
+    if feature.is_label(x0):
+        return Interval(x0, x0)
     if feature.is_finite:
         low = 0.0
         high = len(feature.levels) - 1.0
     else:
         low, high = feature.widest
         low, high = min(low, x0), max(high, x0)
-    is_still = not feature.mutable or feature.is_code(x0)
-    if is_still or feature.direction == "increasing":
+    if not feature.mutable or feature.direction == "increasing":
         low = x0
-    if is_still or feature.direction == "decreasing":
+    if not feature.mutable or feature.direction == "decreasing":
         high = x0
-    part = Interval(low, high, _step(feature), x0).narrowed(low, high)
-    return part.lower, part.upper
+    plain = Interval(low, high, _step(feature), x0)
+    holes: tuple[float, ...] = ()
+    if not feature.is_finite:
+        holes = tuple(sorted(filter(plain.has, map(feature.to_coordinate, feature.codes))))
+    return replace(plain, holes=holes).narrowed(low, high)
 
 
 def _levels(space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule]) -> dict[int, NDArray[np.bool_]]:

@@ -490,7 +490,7 @@ class Leaves:
         exists = np.array([leaf is not None for leaf in leaves], dtype=bool)
         #: All leaves, (bytes,); ``of_cells`` are those that each cell of each column meets, (cells, bytes) each.
         self.all: Bits = _packed(exists[None, :])[0]
-        inside = [_inside(column, leaves) for column in columns]
+        inside = [_inside(column, leaves, reach[column.name].labels) for column in columns]
         self.of_cells = [_packed(part & exists) for part in inside]
         self._affordable = [_suffixes(inside, exists, allowance) for allowance in allowances]
 
@@ -519,7 +519,7 @@ class Leaves:
         return LeafGains(table, place, rounds, rounding)
 
 
-def _inside(column: CellColumn, leaves: Sequence[Leaf | None]) -> NDArray[np.bool_]:
+def _inside(column: CellColumn, leaves: Sequence[Leaf | None], labels: tuple[float, ...]) -> NDArray[np.bool_]:
     """Return which cells of a column lie in which leaves' boxes, (cells, leaves); none is cut by a box."""
     inside = np.ones((len(column), len(leaves)), dtype=bool)
     for k, leaf in enumerate(leaves):
@@ -529,7 +529,10 @@ def _inside(column: CellColumn, leaves: Sequence[Leaf | None]) -> NDArray[np.boo
         if isinstance(box, frozenset):
             inside[:, k] = np.isin(column.values, list(box))
         elif box is not None:
-            inside[:, k] = (column.values >= box[0]) & (column.values <= box[1])
+            low, high, on_labels = box
+            is_amount = ~np.isin(column.values, [*labels, MISSING])
+            inside[:, k] = is_amount & (column.values >= low) & (column.values <= high)
+            inside[:, k] |= np.isin(column.values, list(on_labels))
     return inside
 
 

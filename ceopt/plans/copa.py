@@ -343,7 +343,7 @@ def copa_plan(
     Parameters
     ----------
     factual
-        Shape (d,); with an intercept its last entry is 1 and ``fixed`` holds it.
+        Shape (d,), a number in every cell; with an intercept its last entry is 1 and ``fixed`` holds it.
     mean, covariance
         Of the parameters, shapes (d,) and (d, d).
     n

@@ -347,7 +347,7 @@ def _row(factual: Any) -> tuple[list[Any] | None, Floats]:
             raise InvalidValueError(_LOCAL, "one row", f"factual has {len(factual)}", "Give frame.loc[[label]].")
         factual = factual.iloc[0]
     names = list(factual.index) if isinstance(factual, pd.Series) else None
-    row = Matrix((None,)).require(_LOCAL, "factual", factual)
+    row = Matrix((None,), fill="Fill the cell in, or leave its column out.").require(_LOCAL, "factual", factual)
     if not len(row):
         raise InvalidValueError(_LOCAL, "at least one column", "factual is empty", "Give a row.")
     return names, row

@@ -37,7 +37,7 @@ from ceopt.tolerances import CHEAPER_START
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut
+    from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut, Part
     from ceopt.formulations.predictors.predictor import Predictor
 
 #: Places in a grid, one a column.
@@ -118,15 +118,20 @@ class ValueGrid:
             point[j] = np.searchsorted(values, coordinates[j])
         return point
 
-    def cheapest_index(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> int:
-        """Return the index of a column's cheapest value inside the box of a leaf in reach; the grid has one."""
+    def cheapest_index(self, name: str, admitted: Part, labels: tuple[float, ...] = ()) -> int:
+        """Return the index of a column's cheapest value inside the box of a leaf in reach; the grid has one.
+
+        ``labels``: those of its values that are no amounts.
+        """
         j = self.names.index(name)
         values = self.columns[j]
         prices = self.prices[j]
         if isinstance(admitted, frozenset):
             inside = np.isin(values, list(admitted))
         else:
-            inside = (values >= admitted[0]) & (values <= admitted[1])
+            low, high, on_labels = admitted
+            inside = (values >= low) & (values <= high) & ~np.isin(values, [*labels, MISSING])
+            inside |= np.isin(values, list(on_labels))
         return int(np.argmin(np.where(inside, prices, np.inf)))
 
     def random(self, count: int, rng: np.random.Generator) -> Indices:
@@ -353,7 +358,7 @@ class StartSearch:
             search.sift(np.unique(at_hand, axis=0))
             if routes and not search.is_late:
                 leaves = [leaf for part in routes for tree in prune(part, reach) for leaf in tree.leaves]
-                search.sift(np.unique(_leaf_points(grid, leaves), axis=0))
+                search.sift(np.unique(_leaf_points(grid, leaves, reach), axis=0))
             tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(grid.names))))
             search.climb(np.ones((1, len(grid.names))))  # alone, as what it finds bounds the others
             search.climb(tastes)
@@ -435,14 +440,14 @@ class StartSearch:
         return point
 
 
-def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf]) -> Indices:
+def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf], reach: Reach) -> Indices:
     """Return the cheapest point of each leaf's box: of a single tree, the best of them is the answer."""
     column = {name: j for j, name in enumerate(grid.names)}
     cheapest_index = functools.cache(grid.cheapest_index)
     points = np.tile(grid.factual, (len(leaves), 1))
     for point, leaf in zip(points, leaves, strict=True):
         for name, admitted in leaf.box.items():
-            point[column[name]] = cheapest_index(name, admitted)
+            point[column[name]] = cheapest_index(name, admitted, reach[name].labels)
     return points
 
 

@@ -57,16 +57,6 @@ def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None 
     return np.asarray(found)
 
 
-def amounts_of(feature: Feature, ranks: Floats) -> Floats:
-    """Return ranks (m,) of a column of ordered levels, with the nearest level that is no code in place of each code."""
-    if not feature.codes:
-        return ranks
-    every = np.arange(len(feature.levels), dtype=np.float64)
-    amounts = every[~feature.are_codes(every)]
-    nearest = amounts[np.abs(every[:, None] - amounts).argmin(axis=1)]
-    return np.asarray(nearest[ranks.astype(np.intp)])
-
-
 def ranks_of(shares: Floats, n_levels: int, rng: np.random.Generator | None = None) -> Floats:
     """Return ranks of an ordinal or binary column, (m,), near shares of its way from the first level to the last."""
     return _rounded(np.clip(shares, 0.0, 1.0) * (n_levels - 1.0), rng)
@@ -386,7 +376,7 @@ class ScaledColumns(AbstractPoints):
                 is_code = feature.are_codes(np.arange(len(feature.levels), dtype=np.float64))
                 found[:, j] = level_of(np.where(is_code, -np.inf, z[:, places[0] : places[-1] + 1]), rng)
             else:
-                found[:, j] = amounts_of(feature, ranks_of(z[:, places[0]], len(feature.levels), rng))
+                found[:, j] = feature.off_codes(ranks_of(z[:, places[0]], len(feature.levels), rng))
         return self._with_labels(found)
 
     def reachable(self, coordinates: Floats) -> Floats:
@@ -401,7 +391,7 @@ class ScaledColumns(AbstractPoints):
             if interval is not None:
                 found[:, j] = on_grid(coordinates[:, j], interval)
             elif feature.kind != "categorical":
-                found[:, j] = amounts_of(feature, found[:, j])
+                found[:, j] = feature.off_codes(found[:, j])
             elif self.factual is not None:
                 found[feature.are_codes(found[:, j]), j] = self.factual[j]
         return found
@@ -420,7 +410,7 @@ class ScaledColumns(AbstractPoints):
             if interval is not None:
                 moved[:, j] = on_grid(moved[:, j], interval)
             elif feature.kind == "ordinal":
-                moved[:, j] = amounts_of(feature, np.rint(moved[:, j]))
+                moved[:, j] = feature.off_codes(np.rint(moved[:, j]))
             else:
                 moved[:, j] = np.where(shares > 0.5, end[j], start[j])
         moved[shares == 1.0] = end

@@ -39,6 +39,7 @@ from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import table_range, without_nan
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
@@ -61,7 +62,7 @@ from ceopt.solvers.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ceopt.formulations.space.encoding import Column
+    from ceopt.formulations.space.encoding import Column, LevelTable
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
 
@@ -143,13 +144,30 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
         if column.feature is None:
             width = 0.0
         elif column.table is not None:
-            width = table_range(column.table)
+            width = table_range(_with_gap(column))
         elif not weights[:, place].any():
             width = 0.0  # skip unread columns: a clipped one has no affine()
         else:
-            width = abs(column.affine()[0]) * _range_of(predictor.space[column.feature])
+            feature = predictor.space[column.feature]
+            width = max(abs(column.affine()[0]) * _range_of(feature), _width_to_gap(column, feature))
         sizes[:, place] *= width
     return sizes
+
+
+def _with_gap(column: Column) -> LevelTable:
+    """Return what a column of levels is at each, and at a missing cell where it is filled in."""
+    assert column.table is not None  # noqa: S101 - the caller has checked
+    if column.missing is None:
+        return column.table
+    return (*column.table, column.missing)
+
+
+def _width_to_gap(column: Column, feature: Feature) -> float:
+    """Return how far what fills in a missing cell is from the column's values at its bounds, as far as it has some."""
+    if column.missing is None:
+        return 0.0
+    ends = [bound for bound in (feature.lower, feature.upper) if math.isfinite(bound)] or [0.0]
+    return float(np.abs(column.evaluate(ends) - column.missing).max())
 
 
 def has_negligible_terms(predictor: Predictor) -> bool:
@@ -316,7 +334,11 @@ def _greatest_sums(part: Predictor, sizes: Sequence[Floats], reach: Reach) -> Fl
         assert isinstance(levels, Levels)  # noqa: S101 - only levels are encoded by tables
         greatest[places] = 0.0
         sizes_by_level = without_nan(abs(tables[list(levels.ranks)]))
-        level_sums += (sizes_by_level @ weights[:, places].T).max(axis=0)
+        sums_by_level = sizes_by_level @ weights[:, places].T
+        if levels.labels:
+            at_gap = np.nan_to_num(np.abs([part.encoding.columns[place].at_gap for place in places]))
+            sums_by_level = np.vstack([sums_by_level, at_gap @ weights[:, places].T])
+        level_sums += sums_by_level.max(axis=0)
     sums: Floats = weights @ greatest + level_sums
     return sums
 
@@ -339,8 +361,11 @@ def encoding_rounding(predictor: Predictor, factual: Mapping[str, float], reach:
         errors = np.zeros(len(part.encoding.columns))
         for place, column in enumerate(part.encoding.columns):
             name = column.feature
-            if name is not None and column.table is None and _counts_from_factual(part, name, factual, reach):
-                errors[place] = max(_encoding_error(column, point[name]) for point in points)
+            if name is None or column.table is not None or column.is_indicator:
+                continue
+            if _counts_from_factual(part, name, factual, reach):
+                values = [point[name] for point in points if point[name] != MISSING]
+                errors[place] = max((_encoding_error(column, value) for value in values), default=0.0)
         if errors.any():
             scores_compared = min(part.core.n_scores, 2)  # a decision between two scores has both errors
             error = _absolute_score(part, _first_weights(part) @ errors, with_constants=False)
@@ -349,8 +374,12 @@ def encoding_rounding(predictor: Predictor, factual: Mapping[str, float], reach:
 
 
 def _person_and_ends(factual: Mapping[str, float], reach: Reach) -> list[dict[str, float]]:
-    """Return the person, and that person with every number at the lower, or the upper, end of its reach, if finite."""
+    """Return the person, and that person with every number at the lower, or the upper, end of its reach, if finite.
+
+    Where numbers may take labels, also with each at its first label, at its second, and so on.
+    """
     lowest, highest = dict(factual), dict(factual)
+    labels = {name: part.labels for name, part in reach.items() if isinstance(part, Interval) and part.labels}
     for name, part in reach.items():
         if not isinstance(part, Interval):
             continue
@@ -358,7 +387,9 @@ def _person_and_ends(factual: Mapping[str, float], reach: Reach) -> list[dict[st
             lowest[name] = part.lower
         if math.isfinite(part.upper):
             highest[name] = part.upper
-    return [dict(factual), lowest, highest]
+    most = max(map(len, labels.values()), default=0)
+    on_labels = [{name: own[min(k, len(own) - 1)] for name, own in labels.items()} for k in range(most)]
+    return [dict(factual), lowest, highest, *({**factual, **chosen} for chosen in on_labels)]
 
 
 def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float], reach: Reach) -> bool:
@@ -366,7 +397,15 @@ def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float
     interval = reach[name]
     if not isinstance(interval, Interval) or interval.is_point:
         return False
-    return origin_of(interval, part.space[name], factual[name]) != 0.0
+    feature = part.space[name]
+    return origin_of(interval, feature, _home_of(interval, feature, factual[name])) != 0.0
+
+
+def _home_of(interval: Interval, feature: Feature, value: float) -> float:
+    """Return an amount as it is, and for a label the amount at which the number rests (see ``columns/numeric.py``)."""
+    if not feature.is_label(value):
+        return value
+    return 0.0 if interval.is_point else interval.clip(0.0)
 
 
 def _encoding_error(column: Column, x: float) -> float:
@@ -421,7 +460,16 @@ def _in_rows(
             continue
         if reach is not None and _counts_from_factual(part, name, factual or point, reach):
             continue
-        sizes[place] = max(sizes[place], abs(column.affine()[0] * point[name]))
+        slope = column.affine()[0]
+        value = point[name]
+        if part.space[name].is_label(value):  # its indicator adds to a number that rests at home
+            interval = None if reach is None else reach[name]
+            home = 0.0
+            if isinstance(interval, Interval):
+                home = _home_of(interval, part.space[name], value)
+            sizes[place] += 2.0 * abs(slope * home)
+            value = 0.0 if value == MISSING else value
+        sizes[place] = max(sizes[place], abs(slope * value))
     return sizes
 
 

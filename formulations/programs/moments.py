@@ -28,6 +28,7 @@ from ceopt.solvers.errors import InvalidValueError
 # ==== Uncertain parameters: a plan, and the mean and covariance of the parameters, for every program over them ========
 
 _COLUMNS = "Give one column for each parameter, one of ones for the intercept."
+_EVERY_NUMBER = "A plan counts with every number: fill the cell in, or leave its column out, of the moments too."
 
 
 @final
@@ -114,7 +115,7 @@ def _is_definite(matrix: Floats) -> bool:
 def require_point(who: str, name: str, values: ArrayLike, moments: Moments | None) -> Floats:
     """Return a point of a column for each parameter, or of any number, or refuse it in the name of ``who``."""
     d = None if moments is None else len(moments.mean)
-    return Matrix((d,), _COLUMNS).require(who, name, values)
+    return Matrix((d,), _COLUMNS, _EVERY_NUMBER).require(who, name, values)
 
 
 def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:

@@ -573,6 +573,15 @@ class Feature:
         """Return which coordinates (n,) are those of codes."""
         return np.asarray(np.isin(coordinates, list(map(self.to_coordinate, self.codes))), dtype=bool)
 
+    def off_codes(self, ranks: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return ranks (n,) of ordered levels, with the nearest level that is no code in place of each code."""
+        if not self.codes:
+            return ranks
+        every = np.arange(len(self.levels), dtype=np.float64)
+        amounts = every[~self.are_codes(every)]
+        nearest = amounts[np.abs(every[:, None] - amounts).argmin(axis=1)]
+        return np.asarray(nearest[ranks.astype(np.intp)])
+
     @property
     def weights(self) -> tuple[float, float]:
         """Prices ``(down, up)`` of a move."""

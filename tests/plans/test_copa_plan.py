@@ -460,6 +460,11 @@ def test_shapes_must_agree() -> None:
         plan([-1, 0], [1, 0], [[1, 2], [2, 1]])
 
 
+def test_a_cell_that_is_missing_is_refused_with_what_to_do() -> None:
+    with pytest.raises(CeoptError, match=r"factual\[1\] is nan. A plan counts with every number: fill the cell in, or"):
+        plan([-1, math.nan], [1, 0])
+
+
 @pytest.mark.long
 def test_the_global_search_ends_where_the_margin_is_zero() -> None:
     """Near x = 0 the ratio of a solver's point is noise: the halving of angles came to two neighbouring floats."""

@@ -541,7 +541,7 @@ class OtherCells(AbstractDiversity):
         whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
-        return any((a[s.name] <= s.left) != (b[s.name] <= s.left) for s in _number_splits(self.predictor))
+        return any(s.goes_left(a[s.name]) != s.goes_left(b[s.name]) for s in _number_splits(self.predictor))
 
 
 # ==== One answer for each cluster of a hull ===========================================================================

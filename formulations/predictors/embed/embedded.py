@@ -3,11 +3,14 @@ r"""An embedded model: a Pyomo block whose scores are linear forms over a person
 The inputs of an estimator that is linear in its columns are, over all that one person may become,
 
 .. math:: \phi(x) = o + M a, \qquad
-          a = \bigl(x_j - \bar x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
+          a = \bigl(x_j - \bar x_j \text{ of numbers},\ [x_f = c] \text{ of levels and labels}\bigr)
 
 The *atoms* a are the numbers, and one indicator per level, of the raw columns. A number counts from the origin of its
 coordinate, which is 0, or the person's own value where that is large beside the column's range: there the model's own
 arithmetic says what the column adds, as it does for columns that cannot move, and these are part of o.
+
+A number that may be missing or hold a code c has an indicator for each of these labels. Its own atom rests at home
+meanwhile, so an indicator has the weight :math:`\phi(c) - \phi(\text{home})`.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
 from ceopt.formulations.space.encoding import WIDE, nonzero_entries
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import SUM_ROUNDING
@@ -257,7 +261,10 @@ class Inputs:
     matrix, offset
         M (m, n), sparse where it is large, and o (m,).
     pieces
-        Slices of the atoms that vary on their own: one number, or all levels of one column (of which one is 1).
+        Slices of the atoms that vary on their own: one number with its labels, or all levels of one column (of which
+        one is 1).
+    labelled
+        Those of them that are a number with labels.
 
     Notes
     -----
@@ -268,23 +275,36 @@ class Inputs:
         self._x = x
         self.offset = np.zeros(len(predictor.encoding.columns))
         free = self._hold(predictor.encoding.columns, read)
-        self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
+        numbers = dict.fromkeys(name for _, column, name in free if column.table is None)
+        #: Labels of the numbers that may take some, which come before all others.
+        self._labels = {name: x.reach[name].labels for name in numbers if x.reach[name].labels}
+        self._numbers = (*(name for name in numbers if name not in self._labels), *self._labels)
         self._levels: dict[str, Any] = {}
         unseen = predictor.unseen
         for _, column, name in free:
             if column.table is not None and name not in self._levels:
                 self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
-        starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
-        self._starts = np.array(starts[:-1], dtype=np.intp)
+        plain = len(self._numbers) - len(self._labels)
+        with_labels = [1 + len(labels) for labels in self._labels.values()]
+        starts = np.cumsum([plain, *with_labels, *map(len, self._levels.values())]).tolist()
         groups = [slice(low, high) for low, high in pairwise(starts)]
-        self.pieces = (*(slice(k, k + 1) for k in range(len(self._numbers))), *groups)
+        self.pieces = (*(slice(k, k + 1) for k in range(plain)), *groups)
+        self.labelled = frozenset(piece.start for piece in groups[: len(with_labels)])
+        self._starts = np.array([piece.start for piece in groups[len(with_labels) :]], dtype=np.intp)
+        self._at = np.array([piece.start for piece in self.pieces[: len(self._numbers)]], dtype=np.intp)
+        #: The atom of each number with labels while it takes one.
+        self._home = {name: x.numeric(name).home - x.numeric(name).origin for name in self._labels}
         self.matrix = self._filled(free, starts[-1])
         parts = [x.numeric(name).interval for name in self._numbers]
         origins = self._origins()
         self.low = np.array([p.lower for p in parts]) - origins
         self.high = np.array([p.upper for p in parts]) - origins
         self._forms: dict[int, LinearForm] = {}
-        self._atoms = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
+        #: What each atom is: (column, None) of a number itself, else (column, level or label).
+        self._atoms: list[tuple[str, float | None]] = [(name, None) for name in self._numbers[:plain]]
+        for name, labels in self._labels.items():
+            self._atoms += [(name, None), *((name, label) for label in labels)]
+        self._atoms += [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
 
     def _hold(self, columns: Sequence[Column], read: NDArray[np.bool_]) -> list[tuple[int, Column, str]]:
         """Put columns that cannot move into the offset; return the others with their places and raw columns."""
@@ -306,9 +326,9 @@ class Inputs:
     def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
         """Return M, and put what numbers add to the offset."""
         first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
-        place = {name: np.full(len(self._x.space[name].levels), -1) for name in self._levels}
+        place = {name: np.full(len(self._x.space[name].levels) + 1, -1) for name in self._levels}
         for name, known in self._levels.items():
-            place[name][list(known)] = first[name] + np.arange(len(known))
+            place[name][[-1 if rank == MISSING else int(rank) for rank in known]] = first[name] + np.arange(len(known))
         rows: list[int] = []
         columns: list[int] = []
         values: list[float] = []
@@ -321,9 +341,15 @@ class Inputs:
                     self.offset[i] = float(column.evaluate([origin])[0])
                 at = np.array([first[name]])
                 own = np.array([slope])
+                if name in self._labels:
+                    at_home = self.offset[i] + slope * self._home[name]
+                    at_labels = column.evaluate(self._labels[name]).astype(np.float64) - at_home
+                    at = first[name] + np.arange(1 + len(at_labels))
+                    own = np.concatenate([own, at_labels])
             else:
                 ranks, own = nonzero_entries(column.table)
-                at = place[name][ranks]
+                at = np.append(place[name][ranks], place[name][-1])
+                own = np.append(own, column.at_gap)
             is_atom = (at >= 0) & ~np.isnan(own)
             rows += [i] * int(is_atom.sum())
             columns += at[is_atom].tolist()
@@ -353,15 +379,31 @@ class Inputs:
 
     def _extremes_of_pieces(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of each piece of ``weights @ a``, (K, pieces) each."""
-        numbers = len(self._numbers)
-        low, high = _extremes_of_terms(weights[:, :numbers], self.low, self.high)
+        low, high = _extremes_of_terms(weights[:, self._at], self.low, self.high)
+        for place, (name, labels) in enumerate(self._labels.items(), len(self._numbers) - len(self._labels)):
+            first = self._at[place]
+            at_labels = weights[:, first, None] * self._home[name] + weights[:, first + 1 : first + 1 + len(labels)]
+            low[:, place] = np.minimum(low[:, place], at_labels.min(axis=1))
+            high[:, place] = np.maximum(high[:, place], at_labels.max(axis=1))
         if self._levels:
             low = np.hstack((low, np.minimum.reduceat(weights, self._starts, axis=1)))
             high = np.hstack((high, np.maximum.reduceat(weights, self._starts, axis=1)))
         return low, high
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether a column that varies may be missing or, being a number, hold a code."""
+        return bool(self._labels) or any(MISSING in ranks for ranks in self._levels.values())
+
+    def starts_from_label(self, factual: Mapping[str, float]) -> bool:
+        """Return whether the person holds a label in a column that varies."""
+        return any(self._x.space[name].is_label(factual[name]) for name in (*self._numbers, *self._levels))
+
     def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels."""
+        """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels.
+
+        There must be no labels.
+        """
         slopes = dict(zip(self._numbers, weights.T, strict=False))
         tables = {}
         for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
@@ -371,16 +413,22 @@ class Inputs:
 
     def unbounded(self, weights: Floats) -> str | None:
         """Return the first column that the weights (K, m) read and that has no bound; None if all have."""
-        slopes = (weights @ self.matrix != 0.0).any(axis=0)
+        slopes = (weights @ self.matrix != 0.0).any(axis=0)[self._at]
         infinite = ~(np.isfinite(self.low) & np.isfinite(self.high))
         return next((name for k, name in enumerate(self._numbers) if slopes[k] and infinite[k]), None)
 
     # ---- values and forms --------------------------------------------------------------------------------------------
     def values(self, point: Mapping[str, float]) -> Floats:
         """Return the atoms of a point given in coordinates."""
-        levels = [float(rank == point[name]) for name, rank in self._atoms]
-        numbers = np.array([point[name] for name in self._numbers]) - self._origins()
-        return np.concatenate((numbers, levels))
+        atoms = []
+        for name, value in self._atoms:
+            if value is not None:
+                atoms.append(float(point[name] == value))
+            elif point[name] in self._labels.get(name, ()):
+                atoms.append(self._home[name])
+            else:
+                atoms.append(point[name] - self._x.numeric(name).origin)
+        return np.array(atoms, dtype=np.float64)
 
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ a + constants``, one form per row, traces left out; makes the coordinates that occur."""
@@ -434,13 +482,14 @@ class Inputs:
 
     def _form(self, atom: int) -> LinearForm:
         if atom not in self._forms:
-            numbers = len(self._numbers)
-            if atom < numbers:
-                number = self._x.numeric(self._numbers[atom])
-                self._forms[atom] = number.raw() + LinearForm(-number.origin)
+            name, value = self._atoms[atom]
+            if value is None:
+                number = self._x.numeric(name)
+                self._forms[atom] = number.amount() + LinearForm(-number.origin)
+            elif name in self._labels:
+                self._forms[atom] = self._x.numeric(name).label_form(value)
             else:
-                name, rank = self._atoms[atom - numbers]
-                self._forms[atom] = self._x.coordinate(name).indicator({rank})
+                self._forms[atom] = self._x.coordinate(name).indicator({value})
         return self._forms[atom]
 
 
@@ -459,15 +508,20 @@ class InputsWithin:
     def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
         self._inputs = inputs
         self._cutoff = cutoff
-        self._at_factual = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
+        self._is_box = inputs.has_labels or inputs.starts_from_label(cutoff.factual)
+        if not self._is_box:
+            self._at_factual = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
 
     def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
-        """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box."""
+        """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box.
+
+        The box alone where a column may take a label.
+        """
         low, high = self._inputs.extremes(weights, offset)
         atoms = weights @ self._inputs.matrix
-        at_factual = weights @ self._at_factual + offset
-        if not atoms.any():
+        if self._is_box or not atoms.any():
             return low, high
+        at_factual = weights @ self._at_factual + offset
         slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))
         gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.reach)
         return np.maximum(low, at_factual - gain[len(at_factual) :]), np.minimum(
@@ -475,10 +529,11 @@ class InputsWithin:
         )
 
 
-def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[int, ...]:
-    """Return the levels in reach that the pipeline was fitted on; all of them where it was fitted on none."""
+def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[float, ...]:
+    """Return the levels in reach that the pipeline was fitted on, and the missing cell; all where there are none."""
     assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
-    return tuple(k for k in part.ranks if k not in unseen) or part.ranks
+    values = (*part.ranks, *part.labels)
+    return tuple(k for k in values if k not in unseen) or values
 
 
 # ==== A linear model on the person's coordinates: no variables of its own, its scores are rows' bodies ================

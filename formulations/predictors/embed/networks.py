@@ -248,11 +248,13 @@ class AbstractNetwork(AbstractEmbedded):
         return forms
 
     def pieces_of(self, neuron: Neuron) -> list[NDArray[np.intp]]:
-        """Return the atoms that a neuron reads, those together that are levels of one column."""
+        """Return the atoms that a neuron reads, those together that are levels of one column, of which one is 1."""
         first = self._inputs.matrix.shape[1]
         read = []
         for piece in self._inputs.pieces:
-            if neuron.weights[piece].any():
+            if piece.start in self._inputs.labelled:  # an amount, and labels that are all 0 beside it
+                read += [np.array([k]) for k in range(piece.start, piece.stop) if neuron.weights[k] != 0.0]
+            elif neuron.weights[piece].any():
                 read.append(np.arange(piece.start, piece.stop))
         for k in range(first, len(neuron.weights)):
             if neuron.weights[k] != 0.0:

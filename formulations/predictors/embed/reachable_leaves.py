@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.predictors.trees import Tree
@@ -27,14 +30,15 @@ _PRUNING = "following the trees"
 #: Leaves of one tree between two looks at the clock.
 _LEAVES = 256
 _ROUTES: WeakKeyDictionary[Predictor, RoutedTrees] = WeakKeyDictionary()
-#: A test of a matrix column: on a threshold, or on a set of values.
-_Test: TypeAlias = tuple[int, float | frozenset[float]]
+#: A test of a matrix column: on a threshold, or on a set of values, and whether NaN goes left.
+_Test: TypeAlias = tuple[int, float | frozenset[float], bool]
 #: What it means in raw units; a bool where all values go left (True) or right (False). A set on a number is a chain:
 #: a split whose left side goes right in the tree, then one whose left side goes left, and so on over the values.
 _Meaning: TypeAlias = "NumberSplit | LevelSplit | bool | tuple[NumberSplit | bool, ...]"
 _Table: TypeAlias = "dict[_Test, _Meaning]"
-#: What a box admits of a column: (least, greatest) of a number, or the ranks of levels.
-Part: TypeAlias = tuple[float, float] | frozenset[int]
+#: What a box admits of a column. Of a number its least and greatest amount (the least is the greater where it admits
+#: none) and labels, as codes and the missing cell are no amounts; of levels their ranks, and the missing cell.
+Part: TypeAlias = tuple[float, float, frozenset[float]] | frozenset[float]
 #: What a leaf admits per column that its path splits.
 Box: TypeAlias = Mapping[str, Part]
 
@@ -42,20 +46,29 @@ Box: TypeAlias = Mapping[str, Part]
 @final
 @dataclass(frozen=True, slots=True)
 class NumberSplit:
-    """Left iff ``x <= left``, right iff ``x >= right``; for a float library these are neighbouring floats."""
+    """Left iff ``x <= left``, right iff ``x >= right``; for a float library these are neighbouring floats.
+
+    Codes are numbers like others here. A missing cell goes left iff ``missing_left``. Where it alone goes to another
+    side than all numbers, both ends are the same infinity.
+    """
 
     name: str
     left: float
     right: float
+    missing_left: bool = False
+
+    def goes_left(self, value: float) -> bool:
+        """Return whether a coordinate goes left."""
+        return self.missing_left if value == MISSING else value <= self.left
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LevelSplit:
-    """Left iff the column's level is one of ``ranks``."""
+    """Left iff the column's level, or the missing cell, is one of ``ranks``."""
 
     name: str
-    ranks: frozenset[int]
+    ranks: frozenset[float]
 
 
 @final
@@ -113,74 +126,143 @@ def route(predictor: Predictor) -> RoutedTrees:
 
 def _split_table(predictor: Predictor, core: TreeEnsemble) -> _Table:
     """Return what each test of the ensemble means in raw units."""
-    thresholds: dict[int, set[float]] = {}
-    sets: set[tuple[int, frozenset[float]]] = set()
+    columns = [_Routed.of(column, predictor) for column in predictor.encoding.columns]
+    thresholds: dict[int, set[tuple[float, bool]]] = {}
+    sets: set[_Test] = set()
     for tree in core.trees:
+        gaps = _gaps_left(tree)
         by_threshold = (tree.feature >= 0) & (tree.subset < 0)
         for index in np.unique(tree.feature[by_threshold]).tolist():
-            thresholds.setdefault(index, set()).update(tree.threshold[by_threshold & (tree.feature == index)].tolist())
+            own = by_threshold & (tree.feature == index)
+            pairs = zip(tree.threshold[own].tolist(), gaps[own].tolist(), strict=True)
+            thresholds.setdefault(index, set()).update(pairs)
         by_set = (tree.subset >= 0) & (tree.feature >= 0)
-        pairs = zip(tree.feature[by_set].tolist(), tree.subset[by_set].tolist(), strict=True)
-        sets.update((index, tree.sets[place]) for index, place in pairs)
+        rows = zip(tree.feature[by_set].tolist(), tree.subset[by_set].tolist(), gaps[by_set].tolist(), strict=True)
+        sets.update((index, tree.sets[place], gap) for index, place, gap in rows)
     table: _Table = {}
-    for index, values in sorted(thresholds.items()):
+    for index, tests in sorted(thresholds.items()):
         checkpoint(_ROUTING)
-        theta = sorted(values)
-        meanings = _thresholds(predictor.encoding.columns[index], np.array(theta), core)
-        table.update({(index, t): meaning for t, meaning in zip(theta, meanings, strict=True)})
-    for index, members in sets:
-        table[index, members] = _set(predictor.encoding.columns[index], members, core)
+        theta, sides = zip(*sorted(tests), strict=True)
+        meanings = columns[index].thresholds(np.array(theta), sides, core)
+        table.update({(index, *test): meaning for test, meaning in zip(sorted(tests), meanings, strict=True)})
+    for index, members, gap in sets:
+        assert isinstance(members, frozenset)  # noqa: S101 - a test on a set
+        table[index, members, gap] = columns[index].set_of(members, gap, core)
     return table
 
 
-def _thresholds(column: Column, theta: Floats, core: TreeEnsemble) -> list[NumberSplit | LevelSplit | bool]:
-    """Return what ``column <= theta`` means, per threshold."""
-    if column.feature is None:
-        return list(map(bool, column.goes_left(np.zeros(1), theta, core.input_dtype)))
-    if column.table is not None:
-        ranks = np.arange(len(column.table))
-        left = column.goes_left(ranks[:, None], theta, core.input_dtype)
-        return [LevelSplit(column.feature, frozenset(ranks[left[:, k]].tolist())) for k in range(len(theta))]
-    lasts = column.largest_left(theta, core.input_dtype).tolist()
-    return [_number(column.feature, last, core.right_gap) for last in lasts]
+def _gaps_left(tree: Tree) -> NDArray[np.bool_]:
+    """Return at which nodes NaN goes left, (nodes,); nowhere in a tree that takes none."""
+    if tree.missing_left is None:
+        return np.zeros(len(tree.feature), dtype=bool)
+    return tree.missing_left
 
 
-def _set(column: Column, members: frozenset[float], core: TreeEnsemble) -> _Meaning:
-    """Return what "column is one of the members" means."""
-    values = np.array(sorted(members))
-    if column.feature is None or column.table is not None:
-        left = np.isin(column.seen(np.arange(len(column.table or (0.0,))), core.input_dtype), values)
+@final
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """A matrix column whose tests are stated in raw units.
+
+    Parameters
+    ----------
+    column
+        The column.
+    may_be_missing
+        Whether its raw column may be missing.
+    """
+
+    column: Column
+    may_be_missing: bool
+
+    @classmethod
+    def of(cls, column: Column, predictor: Predictor) -> _Routed:
+        """Return a column of a predictor's matrix."""
+        name = column.feature
+        return cls(column, name is not None and predictor.space[name].missing is not False)
+
+    def thresholds(
+        self, theta: Floats, gaps: Sequence[bool], core: TreeEnsemble
+    ) -> list[NumberSplit | LevelSplit | bool]:
+        """Return what ``column <= theta`` means, per threshold; ``gaps``: whether NaN goes left."""
+        column = self.column
         if column.feature is None:
-            return bool(left[0])
-        return LevelSplit(column.feature, frozenset(np.flatnonzero(left).tolist()))
-    below = column.largest_left(values, core.input_dtype, inclusive=False)
-    upto = column.largest_left(values, core.input_dtype)
-    ends: list[float] = []
-    for before, last in zip(below.tolist(), upto.tolist(), strict=True):
-        if before != last:
-            ends += [before, last]
-    return tuple(_number(column.feature, end, core.right_gap) for end in ends) or False
+            return list(map(bool, column.goes_left(np.zeros(1), theta, core.input_dtype)))
+        at_gap: list[bool | None] = [None] * len(theta)
+        if self.may_be_missing and column.passes_gaps:
+            at_gap = list(gaps)
+        elif self.may_be_missing:
+            at_gap = list(column.goes_left([MISSING], theta, core.input_dtype).tolist())
+        if column.table is not None:
+            ranks = np.arange(len(column.table))
+            left = column.goes_left(ranks[:, None], theta, core.input_dtype)
+            pairs = zip(left.T, at_gap, strict=True)
+            return [_level(column.feature, ranks[of_rank].tolist(), gap) for of_rank, gap in pairs]
+        lasts = column.largest_left(theta, core.input_dtype).tolist()
+        ends = zip(lasts, at_gap, strict=True)
+        return [_number(column.feature, last, core.right_gap, missing_left=gap) for last, gap in ends]
+
+    def set_of(self, members: frozenset[float], gap: bool, core: TreeEnsemble) -> _Meaning:
+        """Return what "column is one of the members" means; ``gap``: whether NaN goes left."""
+        column = self.column
+        values = np.array(sorted(members))
+        if column.feature is None:
+            return bool(np.isin(column.seen([0.0], core.input_dtype), values)[0])
+        at_gap: bool | None = None
+        if self.may_be_missing:
+            at_gap = gap if column.passes_gaps else bool(np.isin(column.seen([MISSING], core.input_dtype), values)[0])
+        if column.table is not None:
+            left = np.isin(column.seen(np.arange(len(column.table)), core.input_dtype), values)
+            return _level(column.feature, np.flatnonzero(left).tolist(), at_gap)
+        below = column.largest_left(values, core.input_dtype, inclusive=False)
+        upto = column.largest_left(values, core.input_dtype)
+        ends: list[float] = []
+        for before, last in zip(below.tolist(), upto.tolist(), strict=True):
+            if before != last:
+                ends += [before, last]
+        if at_gap is None:
+            return tuple(_number(column.feature, end, core.right_gap, missing_left=None) for end in ends) or False
+        if not ends:
+            return _number(column.feature, -math.inf, core.right_gap, missing_left=at_gap)
+        # A missing cell that is a member turns off after the first end; another goes past them all.
+        sides = [at_gap and k == 1 for k in range(len(ends))]
+        pairs = zip(ends, sides, strict=True)
+        return tuple(_split(column.feature, end, core.right_gap, missing_left=side) for end, side in pairs)
 
 
-def _number(name: str, last: float, gap: float | None) -> NumberSplit | bool:
-    """Return the split whose left side ends at ``last``; a bool where all numbers are on one side."""
-    if math.isinf(last):
+def _level(name: str, ranks: Sequence[int], missing_left: bool | None) -> LevelSplit:
+    """Return the split of these levels, and of the missing cell where that goes left, from all others."""
+    return LevelSplit(name, frozenset([*ranks, MISSING] if missing_left else ranks))
+
+
+def _number(name: str, last: float, gap: float | None, *, missing_left: bool | None) -> NumberSplit | bool:
+    """Return the split whose left side ends at ``last``; a bool where all that there is goes to one side.
+
+    ``missing_left``: whether a missing cell goes left, None where it never is missing.
+    """
+    if math.isinf(last) and missing_left in {None, last > 0}:
         return last > 0
+    return _split(name, last, gap, missing_left=bool(missing_left))
+
+
+def _split(name: str, last: float, gap: float | None, *, missing_left: bool) -> NumberSplit:
+    if math.isinf(last):
+        return NumberSplit(name, last, last, missing_left)
     if gap is None:
-        return NumberSplit(name, last, math.nextafter(last, math.inf))
-    return NumberSplit(name, last, last + gap)
+        return NumberSplit(name, last, math.nextafter(last, math.inf), missing_left)
+    return NumberSplit(name, last, last + gap, missing_left)
 
 
 def _routed(tree: Tree, table: _Table) -> RoutedTree:
     splits: list[NumberSplit | LevelSplit | None] = []
     left = tree.left.tolist()
     right = tree.right.tolist()
-    tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), strict=True)
+    gaps = _gaps_left(tree).tolist()
+    tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), gaps, strict=True)
     chains: list[tuple[int, tuple[NumberSplit | bool, ...]]] = []
-    for node, (feature, threshold, place) in enumerate(tests):
+    for node, (feature, threshold, place, gap) in enumerate(tests):
         meaning = None
         if feature >= 0:
-            meaning = table[feature, tree.sets[place] if place >= 0 else threshold]
+            meaning = table[feature, tree.sets[place] if place >= 0 else threshold, gap]
         if isinstance(meaning, bool):
             # Decided for everybody: both children are the one that is reached.
             left[node] = right[node] = left[node] if meaning else right[node]
@@ -232,19 +314,28 @@ def _unfold(
 @final
 @dataclass(frozen=True, slots=True)
 class NumberCut:
-    """A split between two neighbouring values in reach."""
+    """A split between two neighbouring amounts in reach; of the labels in reach, ``labels`` go left.
+
+    An end is infinite where no amount is on that side.
+    """
 
     name: str
     key: tuple[float, float]
+    labels: frozenset[float] = frozenset()
+
+    @property
+    def parts_amounts(self) -> bool:
+        """Whether there are amounts on both sides."""
+        return not (math.isinf(self.key[0]) or math.isinf(self.key[1]))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LevelCut:
-    """A split between levels in reach: those that go left."""
+    """A split between levels in reach, and the missing cell: those that go left."""
 
     name: str
-    ranks: frozenset[int]
+    ranks: frozenset[float]
 
 
 Cut: TypeAlias = NumberCut | LevelCut
@@ -284,10 +375,11 @@ class PrunedTree:
         right: list[int] = []
         for k, leaf in enumerate(self.leaves):
             match leaf.box.get(cut.name), cut:
-                case (_, high), NumberCut(key=(last, _)) if high <= last:
-                    left.append(k)
-                case (low, _), NumberCut(key=(_, first)) if low >= first:
-                    right.append(k)
+                case (low, high, labels), NumberCut(key=(last, first), labels=on_left):
+                    if high <= last and labels <= on_left:
+                        left.append(k)
+                    elif low >= first and labels.isdisjoint(on_left):
+                        right.append(k)
                 case frozenset() as ranks, LevelCut() if ranks <= cut.ranks:
                     left.append(k)
                 case frozenset() as ranks, LevelCut() if not ranks & cut.ranks:
@@ -318,11 +410,13 @@ def cuts_in_reach(routed: RoutedTrees, reach: Reach) -> tuple[NumberCut, ...]:
     cutter = _Cutter(routed, reach)
     cuts: set[NumberCut] = set()
     for name in routed.number_splits:
-        for cut in cutter.number_cuts(name):
-            last, first = cut.key
-            if not math.isinf(first - last):
-                cuts.add(cut)
-    return tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
+        cuts.update(cut for cut in cutter.number_cuts(name) if cut.parts_amounts)
+    return tuple(sorted(cuts, key=place_of))
+
+
+def place_of(cut: NumberCut) -> tuple[Any, ...]:
+    """Return where a cut stands among those of all columns."""
+    return cut.name, cut.key, sorted(cut.labels)
 
 
 class _Cutter:
@@ -334,7 +428,12 @@ class _Cutter:
         #: All that is in reach of each column.
         self.whole: dict[str, Part] = {}
         for name, part in reach.items():
-            self.whole[name] = (part.lower, part.upper) if isinstance(part, Interval) else frozenset(part.ranks)
+            if isinstance(part, Levels):
+                self.whole[name] = frozenset([*part.ranks, *part.labels])
+            elif part.only == MISSING:
+                self.whole[name] = (math.inf, -math.inf, frozenset((MISSING,)))
+            else:
+                self.whole[name] = (part.lower, part.upper, frozenset(part.labels))
         self._cuts: dict[NumberSplit | LevelSplit, Cut] = {}
         self._numbers: dict[str, list[NumberCut]] = {}
 
@@ -343,9 +442,9 @@ class _Cutter:
         if split in self._cuts:
             return self._cuts[split]
         if isinstance(split, LevelSplit):
-            part = self.reach[split.name]
-            assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
-            self._cuts[split] = LevelCut(split.name, split.ranks & frozenset(part.ranks))
+            whole = self.whole[split.name]
+            assert isinstance(whole, frozenset)  # noqa: S101 - tables exist for levels only
+            self._cuts[split] = LevelCut(split.name, split.ranks & whole)
         else:
             self.number_cuts(split.name)
         return self._cuts[split]
@@ -359,11 +458,32 @@ class _Cutter:
         assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
         lefts = np.array([split.left for split in splits])
         rights = np.array([split.right for split in splits])
-        lasts, firsts = part.sides_of(lefts, rights)
-        cuts = [NumberCut(name, key) for key in zip(lasts.tolist(), firsts.tolist(), strict=True)]
+        keys = self._keys(part, lefts, rights)
+        whole = self.whole[name]
+        assert isinstance(whole, tuple)  # noqa: S101 - as above
+        labels = sorted(whole[2])
+        if labels:
+            on_left = [frozenset(label for label in labels if split.goes_left(label)) for split in splits]
+            cuts = [NumberCut(name, key, left) for key, left in zip(keys, on_left, strict=True)]
+        else:
+            cuts = [NumberCut(name, key) for key in keys]
         self._cuts.update(zip(splits, cuts, strict=True))
         self._numbers[name] = cuts
         return cuts
+
+    @staticmethod
+    def _keys(part: Interval, lefts: Floats, rights: Floats) -> list[tuple[float, float]]:
+        """Return the last amount left of each split and the first right of it, infinite where there is none."""
+        if part.only == MISSING:  # there are no amounts
+            return [(-math.inf, math.inf)] * len(lefts)
+        is_cut = np.isfinite(lefts)
+        if is_cut.all():
+            lasts, firsts = part.sides_of(lefts, rights)
+        else:  # some only part the missing cell from all numbers
+            lasts = np.where(lefts > 0.0, part.upper, -np.inf)
+            firsts = np.where(lefts > 0.0, np.inf, part.lower)
+            lasts[is_cut], firsts[is_cut] = part.sides_of(lefts[is_cut], rights[is_cut])
+        return list(zip(lasts.tolist(), firsts.tolist(), strict=True))
 
 
 class _Budget:
@@ -373,15 +493,30 @@ class _Budget:
         self.cutoff = cutoff
         self.cutter = cutter
         self._at_ends: dict[str, dict[float, float]] = {}
-        self._at_ranks: dict[str, list[float]] = {}
+        self._at_labels: dict[str, dict[float, float]] = {}
 
     def least(self, name: str, admitted: Part) -> float:
         """Return what the nearest of the values that a box admits costs."""
         if isinstance(admitted, frozenset):
-            prices = self._rank_prices(name)
+            prices = self._label_prices(name)
             return min(prices[rank] for rank in admitted)
-        low, high = admitted
+        low, high, labels = admitted
         x0 = self.cutoff.factual[name]
+        if labels:
+            prices = self._label_prices(name)
+            of_labels = min(prices[label] for label in labels)
+            if low > high:
+                return of_labels
+            return min(of_labels, self._amount_price(name, low, high, x0))
+        return self._amount_price(name, low, high, x0)
+
+    def _amount_price(self, name: str, low: float, high: float, x0: float) -> float:
+        whole = self.cutter.whole[name]
+        assert isinstance(whole, tuple)  # noqa: S101 - a number column has a pair of bounds
+        if x0 in whole[2]:  # it is filled in, at the same price wherever it lands
+            part = self.cutter.reach[name]
+            assert isinstance(part, Interval)  # noqa: S101 - as above
+            return self._end_prices(name, part.clip(0.0))[part.clip(0.0)]
         if low <= x0 <= high:
             return 0.0
         return self._end_prices(name)[min(max(x0, low), high)]
@@ -394,12 +529,12 @@ class _Budget:
             least = max(costs, default=0.0)
         return least > self.cutoff.budget
 
-    def _end_prices(self, name: str) -> dict[float, float]:
-        """Return the prices of all values at which a box may end: those beside a cut, and the ends of the reach."""
+    def _end_prices(self, name: str, *more: float) -> dict[float, float]:
+        """Return the prices of all amounts at which a box may end: those beside a cut, and the ends of the reach."""
         if name not in self._at_ends:
             whole = self.cutter.whole[name]
             assert isinstance(whole, tuple)  # noqa: S101 - a number column has a pair of bounds
-            ends = set(whole)
+            ends = {*whole[:2], *more}
             for cut in self.cutter.number_cuts(name):
                 ends.update(cut.key)
             finite = [end for end in ends if math.isfinite(end)]
@@ -407,11 +542,14 @@ class _Budget:
             self._at_ends[name] = dict(zip(finite, prices, strict=True))
         return self._at_ends[name]
 
-    def _rank_prices(self, name: str) -> list[float]:
-        if name not in self._at_ranks:
+    def _label_prices(self, name: str) -> dict[float, float]:
+        """Return the prices of all levels and labels in reach."""
+        if name not in self._at_labels:
             whole = self.cutter.whole[name]
-            self._at_ranks[name] = self.cutoff.own_prices(name, np.arange(1.0 + max(whole))).tolist()
-        return self._at_ranks[name]
+            labels = sorted(whole[2] if isinstance(whole, tuple) else whole)
+            prices = self.cutoff.own_prices(name, np.array(labels, dtype=np.float64)).tolist()
+            self._at_labels[name] = dict(zip(labels, prices, strict=True))
+        return self._at_labels[name]
 
 
 class _Walk:
@@ -496,13 +634,19 @@ def _divide(cut: Cut, part: Part) -> tuple[Part | None, Part | None]:
         assert isinstance(part, frozenset)  # noqa: S101 - a level column has a set of ranks
         return (part & cut.ranks) or None, (part - cut.ranks) or None
     assert isinstance(part, tuple)  # noqa: S101 - a number column has a pair of bounds
-    low, high = part
+    low, high, labels = part
     last = min(high, cut.key[0])
     first = max(low, cut.key[1])
-    left = None
-    right = None
-    if last >= low and not math.isinf(cut.key[0]):
-        left = (low, last)
-    if first <= high and not math.isinf(cut.key[1]):
-        right = (first, high)
+    left: Part | None = None
+    right: Part | None = None
+    if labels:
+        on_left, on_right = labels & cut.labels, labels - cut.labels
+        left = (math.inf, -math.inf, on_left) if on_left else None
+        right = (math.inf, -math.inf, on_right) if on_right else None
+    else:
+        on_left = on_right = labels
+    if last >= low and cut.key[0] != -math.inf:
+        left = (low, last, on_left)
+    if first <= high and cut.key[1] != math.inf:
+        right = (first, high, on_right)
     return left, right

@@ -7,6 +7,7 @@ keep the binaries of a column in order belong to the column (``formulations/colu
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, groupby
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyomo.environ as pyo
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.reachable_leaves import (
@@ -25,13 +27,16 @@ from ceopt.formulations.predictors.embed.reachable_leaves import (
     NumberCut,
     PrunedTree,
     cuts_in_reach,
+    place_of,
     prune,
     route,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -41,12 +46,15 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.solvers.checks import Floats
 
 # ==== Base of the three tree formulations: leaf variables, one leaf per tree, and scores linear in the leaves =========
 
 #: Name of this stage in the message of an exceeded time limit.
 _STAGE = "building the trees"
+#: How an index names the missing cell.
+_MISSING = "missing"
 
 
 class AbstractForest(AbstractEmbedded):
@@ -80,7 +88,7 @@ class AbstractForest(AbstractEmbedded):
         if all_cells:
             cuts.update(cuts_in_reach(routed, x.reach))
         #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
-        self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
+        self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=place_of))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]
         self.leaf = pyo.Var(
             [(tree.position, leaf.node) for tree in split_trees for leaf in tree.leaves],
@@ -114,19 +122,44 @@ class AbstractForest(AbstractEmbedded):
     def share_cuts(self) -> None:
         """Add the cuts of all trees as binaries to the person's numeric columns."""
         for name, cuts in groupby(self.number_cuts, key=lambda cut: cut.name):
-            self.x.numeric(name).add_cuts(cut.key for cut in cuts)
+            self.x.numeric(name).add_cuts(cut.key for cut in cuts if cut.parts_amounts)
 
     def right_of(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
         """Return the indicator that the person's column lies right of a cut, and the cut's index.
 
-        The index holds the column and, of the left side, the greatest value or the levels.
+        The index holds the column and, of the left side, the greatest value or the levels, and labels. While the column
+        takes a label, its amount rests at home: the indicator is the amount's, less home's side, plus the label's.
         """
         if isinstance(cut, LevelCut):
             coordinate = self.x.coordinate(cut.name)
-            levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
+            levels = [_MISSING if k == MISSING else coordinate.feature.levels[int(k)] for k in sorted(cut.ranks)]
             return coordinate.indicator(cut.ranks).complement(), (cut.name, *levels)
-        cells = self.x.numeric(cut.name).cells
-        return cells.right_of(cut.key), (cut.name, cells.text(cut.key))
+        column = self.x.numeric(cut.name)
+        if cut.parts_amounts:
+            side = column.cells.right_of(cut.key)
+            words = [column.cells.text(cut.key)]
+            at_home = column.home >= cut.key[1]
+        else:
+            at_home = cut.key[1] != math.inf
+            side = LinearForm(float(at_home))
+            words = ["all amounts"][at_home:]
+        for label in self.x.reach[cut.name].labels:
+            goes_right = label not in cut.labels
+            if goes_right != at_home:
+                side += column.label_form(label).scaled(float(goes_right) - float(at_home))
+            if not goes_right:
+                words.append(_MISSING if label == MISSING else digits(label))
+        return side, (cut.name, ", ".join(words))
+
+    def refuse_labels(self, who: str) -> None:
+        """Refuse a column of numbers that the trees split and that may take a label: its coordinate is an amount."""
+        for tree in self.trees:
+            for cut in tree.cuts:
+                if isinstance(cut, NumberCut) and self.x.reach[cut.name].labels:
+                    raise InvalidValueError(
+                        who, "columns of amounts alone", f"column {cut.name!r} may be missing or hold a code",
+                        "Use formulation='ordered', which takes them.",
+                    )  # fmt: skip
 
     def _bind_if(
         self, rows: str, index: Any, column: Numeric, switch: LinearForm, *, distance: float, end: float
@@ -149,7 +182,7 @@ class AbstractForest(AbstractEmbedded):
         for pairs in self._leaves_in_reach:
             for leaf, variable in pairs:
                 if variable is not None:
-                    variable.set_value(int(_contains(leaf.box, point)), skip_validation=True)
+                    variable.set_value(int(_contains(leaf.box, point, self.x.reach)), skip_validation=True)
 
     def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
         """Return, as a linear form, the number of trees that end in an admitted leaf.
@@ -217,12 +250,15 @@ def _ends_in(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> Lin
     return sum_form(pairs[k][1] for k in positions)
 
 
-def _contains(box: Box, point: Mapping[str, float]) -> bool:
+def _contains(box: Box, point: Mapping[str, float], reach: Reach) -> bool:
     for name, admitted in box.items():
+        value = point[name]
         if isinstance(admitted, frozenset):
-            is_admitted = point[name] in admitted
+            is_admitted = value in admitted
+        elif value == MISSING or value in reach[name].labels:
+            is_admitted = value in admitted[2]
         else:
-            is_admitted = admitted[0] <= point[name] <= admitted[1]
+            is_admitted = admitted[0] <= value <= admitted[1]
         if not is_admitted:
             return False
     return True
@@ -281,6 +317,7 @@ class LeafTrees(AbstractForest):
 
     def link(self) -> None:
         """Add the rows of each leaf's box, and those that keep all trees on one side of each cut."""
+        self.refuse_labels("The leaf form")
         for tree, pairs in self._trees_with_leaves:
             for leaf, variable in pairs:
                 if variable is not None:
@@ -316,8 +353,10 @@ class LeafTrees(AbstractForest):
                 indicator = self.x.coordinate(name).indicator(admitted)
                 Rows(self, "admits").add(index, on + indicator.scaled(-1.0), upper=0.0)
                 continue
-            leaf_low, leaf_high = admitted
+            leaf_low, leaf_high, _ = admitted
             column = self.x.numeric(name)
+            if column.is_point:
+                continue
             column.require_bounds("The leaf form")
             lower = column.interval.lower
             upper = column.interval.upper
@@ -386,6 +425,7 @@ class MisicTrees(AbstractForest):
 
     def link(self) -> None:
         """Add the splits, their order, and the rows that connect them with leaves and coordinates."""
+        self.refuse_labels("Misic's form")
         self._splits: list[tuple[str, Any, float]] = []
         self.q = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
         left_of: dict[Cut, LinearForm] = {}
@@ -468,6 +508,12 @@ class OrderedTrees(AbstractForest):
     C        leaf's box           levels that the leaf admits
     S        cut                  levels to its left
     ======== ==================== ============================================================
+
+    Where a column may be missing or hold a code, with a binary :math:`b_c` for each such label c, for y stands
+
+    .. math:: y_{fk} + \sum_c \bigl([c \text{ goes right}] - [\text{home lies right}]\bigr)\, b_c,
+
+    as y rests at home while b is 1; a leaf is left or right of a cut only with all labels that it admits.
 
     For each tree with more than one leaf in reach, adds one variable per such leaf, one row, and at most two rows per
     distinct split left in it. MILP through the cuts and levels. Exact: the cuts lie between neighbouring values, so no
