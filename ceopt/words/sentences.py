@@ -191,7 +191,7 @@ def change_sentence(
         template = "follows"
     elif _is_same(before, after):
         template = "hold"
-    return language.put(template, column=printable(name), **fields)
+    return language.put(template, column=language.column(name), **fields)
 
 
 def unit_of(feature: Feature | None) -> str | None:
