@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Shells that typer has a script for.
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+_AUDIENCES: Final = ("auditor", "customer")
 _COSTS: Final = ("l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", "few_changes")
 _FORMULATIONS: Final = ("auto", "affine", "bigm", "partition", "extended", "ordered", "misic", "leaf")
 _LANGUAGES: Final = ("en", "de")
@@ -52,6 +53,11 @@ def shell_named(option: str, name: str) -> str:
     if name not in _SHELLS:
         raise UnknownNameError.among(option, "shell", name, _SHELLS)
     return name
+
+
+def audiences(incomplete: str) -> list[str]:
+    """Return names that ``--audience`` takes."""
+    return _beginning(_AUDIENCES, incomplete)
 
 
 def costs(incomplete: str) -> list[str]:
@@ -427,18 +433,35 @@ def report(
     answers: Annotated[
         Path, typer.Argument(metavar="ANSWERS", help="JSON: of to_json of a result or a cohort, or of explain --json.")
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write: a .html file.")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="Where to write: a .html file; for customers a folder too, which gets a file a person."
+        ),
+    ],
     *,
     title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
     language: Annotated[str, typer.Option(help="en or de.", autocompletion=languages)] = "en",
+    audience: Annotated[
+        str, typer.Option(help="auditor: all that is known; customer: a letter.", autocompletion=audiences)
+    ] = "auditor",
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column of which a letter says nothing; may be repeated."),
+    ] = None,
+    contact: Annotated[str, typer.Option(metavar="TEXT", help="Whom a customer turns to.")] = "",
 ) -> None:
     """Write answers as one page of HTML that needs nothing else, and prints."""
-    from ceopt.cli.output import print_line, read_answers
+    from ceopt.cli.output import note, print_line, read_answers
     from ceopt.solvers.whole_files import require_place
 
-    require_place("OUT", out)
-    read_answers(answers).report(out, title=title, language=language)
+    if audience == "auditor" or not out.is_dir():
+        require_place("OUT", out)
+    found: Any = read_answers(answers)
+    found.report(out, title=title, language=language, audience=audience, hide=hide or (), contact=contact)
     print_line(str(out))
+    what = "The report is" if audience == "auditor" else "The letters are in" if out.is_dir() else "The letter is"
+    note(f"{what} {out.resolve()}.")
 
 
 @app.command()

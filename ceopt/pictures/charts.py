@@ -297,12 +297,14 @@ _LEGEND: Final = 0.4
 class ParallelAxis:
     """One column: its name, and the places from 0 to 1 of values that occur, with their texts, the weightiest first.
 
-    Of numbers a text that finds no room is left out; of levels all are written, as short as it takes.
+    Of numbers a text that finds no room is left out; of levels all are written, as short as it takes. An axis whose
+    places say nothing of an order is dotted.
     """
 
     name: str
     values: tuple[tuple[float, str], ...]
     is_number: bool
+    is_ordered: bool = True
 
 
 @final
@@ -333,7 +335,8 @@ def draw_parallel(
     axes.set_ylim(count - 0.5, -0.4 - legend_pt / row_pt)
     names = [wrapped(clean(scale.name), size, _NAMES * paper.width_pt, _MOST_NAME_LINES) for scale in scales]
     row_names(paper, range(count), names, size)
-    axes.hlines(range(count), 0.0, 1.0, color=paper.colours.grid, lw=1.0, zorder=1)
+    dashes: list[Any] = ["-" if scale.is_ordered else (0, (1, 3)) for scale in scales]
+    axes.hlines(range(count), 0.0, 1.0, color=paper.colours.grid, ls=dashes, lw=1.0, zorder=1)
     for place, scale in enumerate(scales):
         _write_values(paper, scale, place, size, inner)
     paper.legend(_draw_lines(paper, person, answers, strongest), labels)

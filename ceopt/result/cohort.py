@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import chain
@@ -32,6 +32,7 @@ from ceopt.result.json_io import (
     write_frame,
     write_value,
 )
+from ceopt.result.letter import require_audience, write_letters
 from ceopt.result.solution_set import SolutionSet, moves_of, words_of_moves
 from ceopt.solvers.errors import InvalidValueError, counted, printable
 from ceopt.solvers.whole_files import json_document, write_text
@@ -363,20 +364,32 @@ class Cohort:
         """
         return plot_cohort(self.results, self.queries, self.space, kind, by=by, ax=ax, dark=dark, language=language)
 
-    def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        language: str = "en",
+        audience: Literal["auditor", "customer"] = "auditor",
+        hide: Iterable[str] = (),
+        contact: str = "",
+    ) -> None:
         """Write one file of HTML about all people, which needs nothing else, and prints; it is the extra ``report``.
 
-        It has a table that sorts, pictures of what changes, what it costs and how it ended, and who is proved to have
-        no way out. Who has no answer with nothing proved stands apart.
+        For an auditor it has a table that sorts, pictures of what changes, what it costs and how it ended, which rules
+        bound, and who is proved to have no way out. Who has no answer with nothing proved stands apart.
+
+        For customers it is their letters: a page each in one file, or a file each where ``path`` is a folder, named by
+        the person's label.
 
         Parameters
         ----------
-        path, title, language
+        path, title, language, audience, hide, contact
             As of :meth:`SolutionSet.report`.
 
         Raises
         ------
-        UnknownNameError, UnwritableFileError, MissingLibraryError
+        UnknownNameError, InvalidValueError, UnwritableFileError, MissingLibraryError
             As :meth:`SolutionSet.report` raises them.
 
         Examples
@@ -392,7 +405,13 @@ class Cohort:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        report_cohort(self.results, self.queries, self.space, path, title=title, language=language)
+        who = "Cohort.report"
+        require_audience(who, audience, hide, contact)
+        if audience == "customer":
+            told: dict[str, Any] = {"title": title, "language": language, "hide": hide, "contact": contact}
+            write_letters(who, self.results, self.space, path, **told)
+        else:
+            report_cohort(self.results, self.queries, self.space, path, title=title, language=language)
 
     def __repr__(self) -> str:
         return f"<Cohort of {len(self)}: {self._counted()}>"

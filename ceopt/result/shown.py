@@ -33,7 +33,7 @@ from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal,
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language, is_number, language_of, tidied
-from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, value_phrase
+from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, truths, value_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -336,7 +336,7 @@ def _parallel(
     result: ShownResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
     *, goal: str, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
-    foot = ""
+    feet = []
     if columns is None:
         changed = {name for one in result for name in one.changed}
         columns = tuple(name for name in space.names if name in changed)
@@ -344,7 +344,9 @@ def _parallel(
             raise _nothing_changes("no answer changes anything")
         stay = len(space) - len(columns)
         if stay:
-            foot = say.count("not_drawn", stay)
+            feet.append(say.count("not_drawn", stay))
+    if not all(map(_is_ordered, map(space.__getitem__, columns))):
+        feet.append(say.put("unordered"))
     rows = [scalars(result.factual), *(one.values for one in result)]
     scales = []
     places = []
@@ -361,6 +363,7 @@ def _parallel(
         answers.append(ParallelLine((at_length, say.put("line_short", rank=one.rank), str(one.rank)), own))
     title = _titled(result, "answers", say, target=goal)
     strongest = answer.rank - 1
+    foot = "; ".join(feet)
     return draw_parallel(_PLOT, scales, person, answers, strongest=strongest, title=title, foot=foot, ax=ax, dark=dark)
 
 
@@ -369,7 +372,9 @@ def _scale(
 ) -> tuple[ParallelAxis, tuple[float, ...]]:
     """Return the axis of a column for the row's value and the answers', and the place of each on it."""
     coordinates = list(map(feature.to_coordinate, values))
-    ends = sorted(set(coordinates), key=lambda one: (one != MISSING, one))
+    ends = list(dict.fromkeys(coordinates))  # as they come, the row's first
+    if _is_ordered(feature):
+        ends.sort(key=lambda one: (one != MISSING, one))
     place_of = {}
     for rank, coordinate in enumerate(ends):
         if len(ends) == 1:
@@ -383,7 +388,7 @@ def _scale(
         texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, feature, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
-    axis = ParallelAxis(name_with_unit(feature), written, not feature.is_finite)
+    axis = ParallelAxis(name_with_unit(feature), written, not feature.is_finite, _is_ordered(feature))
     return axis, tuple(map(place_of.__getitem__, coordinates))
 
 
@@ -399,6 +404,11 @@ def _number_places(feature: Feature, ends: Sequence[float]) -> dict[float, float
             share = (amount - amounts[0]) / (amounts[-1] - amounts[0])
         places[amount] = first + (1.0 - first) * share
     return places
+
+
+def _is_ordered(feature: Feature) -> bool:
+    """Whether the values of a column have an order: numbers, ranks, no and yes."""
+    return not feature.is_finite or feature.kind == "ordinal" or truths(feature.levels) is not None
 
 
 # ---- surface ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ceopt.base.results import Status
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.result.counterfactual import Counterfactual, hands_out_copies, scalars
 from ceopt.result.json_io import from_json, to_json
+from ceopt.result.letter import require_audience, write_letter
 from ceopt.result.shown import SurrogateReport, plot_answers, report_answers, to_html, to_text
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
@@ -329,12 +330,28 @@ class SolutionSet:
             self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target, language=language
         )
 
-    def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
-        """Write all that is known as one file of HTML that needs nothing else, and prints; it is the extra ``report``.
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        language: str = "en",
+        audience: Literal["auditor", "customer"] = "auditor",
+        hide: Iterable[str] = (),
+        contact: str = "",
+    ) -> None:
+        """Write one file of HTML that needs nothing else, and prints; it is the extra ``report``.
 
-        It says the ways out in sentences and pictures, the person, the rules that were kept, what was out of reach,
-        what was proved and by which solver, and by what model, data and program are known again. Names, levels and
-        units are escaped.
+        For an auditor it says all that is known: the ways out in sentences and pictures, the person, the rules that
+        were kept and which of them bound, what was out of reach, what was proved and by which solver, and by what
+        model, data and program are known again.
+
+        For a customer it is a letter of one page: the ways out by the labels of columns and levels, what was not asked,
+        and whom to turn to. It names no cost, no solver and no target, and shows no value of a column that is fixed. An
+        answer that needs a column of ``hide`` is left out, and the letter says that there is such a way: part of it
+        alone would be advice that does not help.
+
+        Names, labels, levels and units are escaped.
 
         Parameters
         ----------
@@ -344,11 +361,19 @@ class SolutionSet:
             Its heading.
         language
             "en" or "de".
+        audience
+            "auditor" or "customer".
+        hide
+            Columns of which a letter says nothing, not even that they are fixed.
+        contact
+            Whom the customer turns to, a text of any lines.
 
         Raises
         ------
         UnknownNameError
-            A language that is not shipped.
+            A language that is not shipped, an audience or a column in ``hide`` that does not exist.
+        InvalidValueError
+            ``hide`` or ``contact`` beside the report for an auditor.
         UnwritableFileError
             The file cannot be written.
         MissingLibraryError
@@ -365,7 +390,12 @@ class SolutionSet:
         >>> "Raise income from 2 to 4" in path.read_text()
         True
         """
-        report_answers(self, path, title=title, language=language)
+        who = "SolutionSet.report"
+        require_audience(who, audience, hide, contact)
+        if audience == "customer":
+            write_letter(who, self, path, title=title, language=language, hide=hide, contact=contact)
+        else:
+            report_answers(self, path, title=title, language=language)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""

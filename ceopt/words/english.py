@@ -21,6 +21,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "yes": "yes",
     "no": "no",
     "missing": "missing",
+    "column": "{column}",
+    "articles": "",
     # ---- changes
     "raise": "Raise {column} from {before} to {after}",
     "lower": "Lower {column} from {before} to {after}",

@@ -21,6 +21,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "yes": "Ja",
     "no": "Nein",
     "missing": "ohne Angabe",
+    "column": "{column}",
+    "articles": "",
     # ---- changes
     "raise": "{column} von {before} auf {after} erhöhen",
     "lower": "{column} von {before} auf {after} senken",

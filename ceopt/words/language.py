@@ -440,6 +440,14 @@ class Language:
             return text
         return self.put("quoted", value=text)
 
+    def column(self, name: str) -> str:
+        """Return the name of a column as a change speaks of it; as it is where it brings an article of its own."""
+        name = printable(name)
+        first, _, _ = name.partition(" ")
+        if first.casefold() in self.templates["articles"].split():
+            return name
+        return self.put("column", column=name)
+
     def truth(self, value: bool) -> str:
         """Return yes or no."""
         if value:

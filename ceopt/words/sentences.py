@@ -202,7 +202,7 @@ def change_sentence(
         template = "follows"
     elif _is_same(before, after):
         template = "hold_missing" if is_gap(after) else "hold"
-    return language.put(template, column=printable(name), **fields)
+    return language.put(template, column=language.column(name), **fields)
 
 
 def unit_of(feature: Feature | None) -> str | None:

@@ -14,6 +14,7 @@ from ceopt.cli.inputs import NAMES
 from ceopt.formulations.costs import COSTS
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.recourse import explain
+from ceopt.result.letter import AUDIENCES
 from ceopt.solvers import available
 from ceopt.words import LANGUAGES
 
@@ -58,6 +59,7 @@ def test_options_of_bash_are_a_line_each(monkeypatch, capsys):
         ("ceopt explain --surrogate fish", "fisher_rao"),
         ("ceopt export --formulation or", "ordered"),
         ("ceopt report --language d", "de"),
+        ("ceopt report --audience cu", "customer"),
     ],
 )
 def test_values_of_a_closed_list_are_completed(monkeypatch, capsys, shell, line, name):
@@ -73,6 +75,7 @@ def test_file_names_are_left_to_the_shell(monkeypatch, capsys, line):
 def test_lists_are_those_of_the_program():
     assert completion.costs("") == list(COSTS)
     assert completion.languages("") == list(LANGUAGES)
+    assert completion.audiences("") == list(AUDIENCES)
     assert completion.solver_names("") == ["auto", *available()["solver"]]
     assert completion.surrogates("") == list(NAMES)
     formulations = [name for kind in FORMULATIONS.values() for name in kind]

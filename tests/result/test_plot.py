@@ -147,12 +147,26 @@ def test_every_axis_goes_from_the_least_to_the_greatest_value(result):
 
     first, second, person = (line.get_xdata() for line in ax.lines)
     assert names(ax) == ["income (k$)", "age", "_size", "job", "owner"]
-    assert np.allclose(person, [0.0, 1.0, 1.0, 1.0, 0.0])
-    assert np.allclose(first, [1.0, 0.0, 0.0, 0.0, 0.0])
-    assert np.allclose(second, [1.5 / 4.0, 1.0, 1.0, 1.0, 1.0])
+    assert np.allclose(person, [0.0, 1.0, 1.0, 0.0, 0.0])
+    assert np.allclose(first, [1.0, 0.0, 0.0, 1.0, 0.0])
+    assert np.allclose(second, [1.5 / 4.0, 1.0, 1.0, 0.0, 1.0])
     assert set(texts(ax)) == {"5", "9", "6.5", "30", "28", "L", "M", "nurse", "cook", "False", "True"}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["as it is", "answer 1, cost 1", "answer 2, cost 2"]
+
+
+def test_ordinal_levels_stand_in_their_order_and_others_in_none():
+    """Ranks ascend whichever answer has them; the person's category is first, then each as an answer comes to it."""
+    found = a_set(answer(1, {"job": "clerk", "_size": "S"}), answer(2, {"job": "cook", "_size": "M"}))
+    ax = found.plot("parallel")
+
+    first, second, person = (line.get_xdata() for line in ax.lines)
+    assert names(ax) == ["_size", "job"]
+    assert np.allclose([person, first, second], [[1.0, 0.0], [0.0, 0.5], [0.5, 1.0]])
+    axes = ax.collections[0]
+    assert [dashes is None for _, dashes in axes.get_linestyle()] == [True, False]
+    assert ax.get_xlabel() == "3 columns stay as they are and are not drawn; dotted: levels in no order"
+    assert found.plot("parallel", columns=["_size"]).get_xlabel() == ""
 
 
 def test_what_stays_is_counted_and_drawn_only_where_it_is_named(result):

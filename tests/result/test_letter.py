@@ -1,0 +1,373 @@
+"""The letter to a person: their words, the whole truth, and nothing that is not theirs to know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import ceopt
+from ceopt import Causal, Feature, FeatureSpace, LinearEquation, SolutionSet
+from ceopt.base.said import Phrase, Said
+from ceopt.cli.commands import app
+from ceopt.formulations.predictors import Affine
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnwritableFileError
+from ceopt.words.letters import LETTERS
+
+ODD = '<b>bold</b> & "odd"'
+SPACE = FeatureSpace(
+    [
+        Feature("xq_sex", kind="binary", levels=("lv_f", "lv_m"), mutable=False, label="sex"),
+        Feature("xq_age", kind="integer", lower=18, upper=99, direction="up", unit="years", label="age"),
+        Feature("xq_inc", kind="integer", lower=0, upper=90_000, step=100, unit="dollars", label="income", mad=1000.0),
+        Feature(
+            "xq_home", kind="binary", levels=("lv_a", "lv_b"), label="housing",
+            level_labels={"lv_a": "a rented flat", "lv_b": ODD},
+        ),
+        Feature("xq_debt", kind="integer", lower=0, upper=9_000, unit="dollars", label="the debt", mad=1000.0),
+        Feature("xq_late", kind="integer", lower=0, upper=9, codes=[-9], label="late payments"),
+    ]
+)  # fmt: skip
+#: An income of 3,900 dollars is enough, or the other flat, or 3,500 dollars and no debt.
+MODEL = Affine([0.0, 0.0, 1.0, 700.0, -1.0, 0.0], -3_499.5, labels=("bad", "good"))
+ROW = {"xq_sex": "lv_f", "xq_age": 30, "xq_inc": 3_200, "xq_home": "lv_a", "xq_debt": 400, "xq_late": 0}
+TECHNICAL = (
+    "cost", "Kosten", "solver", "Löser", "HiGHS", "highs", "optimal", "infeasible", "gap", "ceopt", "model", "Modell",
+    "target", "Ziel", "nan", "good", "bad", "xq_", "lv_",
+)  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Reads the text of a page, the values of its attributes, and which elements it has."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], ""
+        self._is_style = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._is_style = tag == "style"
+        if tag != "meta":
+            self.attributes += [value for _, value in attrs]
+
+    def handle_data(self, data):
+        if not self._is_style:
+            self.text += data
+
+
+def ask(row=None, space=SPACE, **given):
+    given = {"target": "good", "n": 3, "diversity": "support"} | given
+    return ceopt.explain(MODEL, ROW | (row or {}), space, **given)
+
+
+@pytest.fixture(scope="module")
+def three():
+    found = ask()
+    assert len(found) == 3
+    return found
+
+
+def letter(result, path, **given):
+    result.report(path, audience="customer", **given)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def no_technical(page):
+    told = page.text + " ".join(page.attributes)
+    return [word for word in TECHNICAL if word in told]
+
+
+def test_ways_are_told_by_labels_and_units(three, tmp_path):
+    page = letter(three, tmp_path / "a.html", contact="Ann Smith\n<i>High</i> Street 1")
+
+    assert LETTERS["en"]["ways_many"].format(count=3) in page.text
+    assert "Raise your income from 3,200 to 3,900 dollars." in page.text
+    assert f"Change your housing from a rented flat to “{ODD}”." in page.text
+    assert "Lower the debt from 400 to 0 dollars." in page.text
+    assert "<i>High</i> Street 1" in page.text
+    assert {"b", "i", "script", "img"}.isdisjoint(page.tags)
+    assert no_technical(page) == []
+
+
+def test_german_says_the_same(three, tmp_path):
+    page = letter(three, tmp_path / "a.html", language="de", contact="Anna")
+
+    assert "Income von 3.200 auf 3.900 dollars erhöhen." in page.text
+    assert LETTERS["de"]["contact"] in page.text
+    assert not any(LETTERS["en"][name] in page.text for name in ("title", "not_asked", "contact", "holds"))
+    assert no_technical(page) == []
+
+
+def test_the_ways_stand_side_by_side_as_they_are_told(three, tmp_path):
+    text = (letter(three, tmp_path / "a.html"), (tmp_path / "a.html").read_text())[1]
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', text)
+    cells = {name: re.findall(r"<td[^>]*>(.*?)</td>", line) for name, line in rows}
+
+    assert set(cells) == {"Income", "Housing", "The debt"}
+    assert cells["Income"][0] == "3,200"
+    assert set(cells["Income"][1:]) >= {"3,900 dollars", "as today"}
+    assert all(len(line) == 4 for line in cells.values())
+    for answer, sentences in zip(three, re.findall(r"<h2>Way.*?</ul>", text, re.DOTALL), strict=True):
+        for name, line in cells.items():
+            is_listed = name.casefold() in sentences.casefold()
+            assert (line[answer.rank] != "as today") == is_listed
+
+
+def test_one_way_has_no_table(tmp_path):
+    page = letter(ask(n=1), tmp_path / "a.html")
+
+    assert "table" not in page.tags
+    assert LETTERS["en"]["ways_one"] in page.text
+
+
+def test_what_was_not_asked_has_no_value_of_the_person(three, tmp_path):
+    page = letter(three, tmp_path / "a.html")
+
+    assert "A change of: sex" in page.text
+    assert "Less of: age" in page.text
+    assert "30" not in page.text
+
+
+def test_who_stands_on_a_code_was_not_asked_about_it(tmp_path):
+    with pytest.warns(ceopt.SpaceWarning):
+        found = ask({"xq_late": -9})
+
+    assert "A change of: sex, late payments" in letter(found, tmp_path / "a.html").text
+
+
+def test_a_hidden_column_is_not_named_and_its_ways_are_left_out(three, tmp_path):
+    page = letter(three, tmp_path / "a.html", hide=["xq_home"])
+
+    told = [answer for answer in three if "xq_home" not in answer.changed]
+    assert 0 < len(told) < 3
+    assert page.text.count("Way 1") >= 1
+    assert f"Way {len(told) + 1}" not in page.text
+    assert "housing" not in page.text.casefold()
+    assert "flat" not in page.text
+    assert LETTERS["en"]["untold_one"] in page.text
+
+
+def test_a_hidden_fixed_column_is_not_named(three, tmp_path):
+    assert "sex" not in letter(three, tmp_path / "a.html", hide=["xq_sex"]).text
+
+
+def test_where_each_way_needs_what_is_hidden_no_way_is_not_claimed(three, tmp_path):
+    page = letter(three, tmp_path / "a.html", hide=["xq_home", "xq_inc", "xq_debt"])
+
+    assert LETTERS["en"]["untold_alone"] in page.text
+    assert LETTERS["en"]["infeasible"] not in page.text
+    assert "Way 1" not in page.text
+
+
+def test_several_hidden_ways_are_counted(three, tmp_path):
+    changed = [set(answer.changed) for answer in three]
+    single = next(names for names in changed if len(names) == 1)
+    hide = sorted(set().union(*changed) - single)
+    page = letter(three, tmp_path / "a.html", hide=hide)
+
+    assert LETTERS["en"]["untold_many"].format(count=2) in page.text
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(
+    ("status", "found"),
+    [
+        ("infeasible", lambda: ask(space=SPACE.fix("xq_inc", "xq_home"), why=30)),
+        ("already_favourable", lambda: ask({"xq_inc": 40_000})),
+        ("time_limit", lambda: ask(time_limit_s=1e-9)),
+        ("rejected", lambda: replace(ask(), counterfactuals=(), status="rejected", reason="HiGHS: cost 3.")),
+        ("unbounded", lambda: replace(ask(), counterfactuals=(), status="unbounded")),
+        ("error", lambda: replace(ask(), space=None, counterfactuals=(), status="error", reason="xq_ broke.")),
+    ],
+)
+def test_without_a_way_the_letter_says_what_is_known(tmp_path, status, found, language):
+    result = found()
+    assert result.status == status
+    page = letter(result, tmp_path / "a.html", language=language, contact="Ann")
+    sentences = {LETTERS[language][name] for name in LETTERS[language] if name in set(map(str, ceopt.Status))}
+
+    assert [sentence for sentence in sentences if sentence in page.text] == [LETTERS[language][status]]
+    assert LETTERS[language]["holds"] not in page.text
+    assert (LETTERS[language]["not_asked"] in page.text) == (status not in {"already_favourable", "error"})
+    assert "Ann" in page.text
+    assert no_technical(page) == []
+
+
+def test_no_way_names_bounds_and_rules_that_may_be_told(tmp_path):
+    cap = ceopt.Linear({"xq_inc": 1.0}, "<=", 3_300, name="cost cap of xq_inc")
+    sex = ceopt.IfThen(("xq_sex", "==", "lv_f"), ("xq_debt", ">=", 400), name="odd")
+    home = ceopt.IfThen(("xq_home", "==", "lv_b"), ("xq_inc", ">=", 4_000))
+    found = ask(constraints=[cap, sex, home, ceopt.MaxChanges(1)], space=SPACE.update("xq_home", level_labels={}))
+    found = ask(constraints=[cap, sex, home, ceopt.MaxChanges(1)])
+    assert found.status == "infeasible"
+    page = letter(found, tmp_path / "a.html")
+
+    assert "Income is at most 3,300 dollars" in page.text
+    assert f"If housing is “{ODD}”, then income is at least 4,000 dollars" in page.text
+    assert "No way changes more than one thing" in page.text
+    assert "The debt is at most 9,000 dollars" in page.text
+    assert "at least 400" not in page.text  # that rule is about a fixed column
+    assert "odd, then" not in page.text
+    assert no_technical(page) == []
+    assert "ousing is" not in letter(found, tmp_path / "a.html", hide=["xq_home"]).text
+
+
+def test_a_formula_is_told_where_all_its_columns_may_be(three, tmp_path):
+    phrase = Phrase("ratio", {"column": "xq_debt", "numerator": "xq_inc", "denominator": "xq_late"})
+    result = replace(three, rules={"f": Said("xq_debt is xq_inc divided by xq_late", (phrase,))})
+
+    assert "The debt is income divided by late payments" in letter(result, tmp_path / "a.html").text
+    assert "divided" not in letter(result, tmp_path / "a.html", hide=["xq_late"]).text
+
+
+def test_who_is_beyond_a_bound_need_not_meet_it(tmp_path):
+    space = SPACE.fix("xq_inc", "xq_home").update("xq_debt", upper=300)
+    page = letter(ask(space=space), tmp_path / "a.html")
+
+    assert "The debt is at most 300 dollars, or no further from it than today" in page.text
+
+
+def test_a_rule_of_somebodys_own_is_not_told(three, tmp_path):
+    page = letter(replace(three, rules={"mine": "cost of xq_inc stays small"}), tmp_path / "a.html")
+
+    assert no_technical(page) == []
+
+
+def test_what_follows_is_told_as_such(tmp_path):
+    causal = Causal({"xq_debt": LinearEquation({"xq_inc": 0.1})})
+    found = ask(constraints=[causal], n=1, space=SPACE.fix("xq_home"))
+    assert found[0].actions is not None
+    page = letter(found, tmp_path / "a.html")
+
+    assert "The debt follows, from 400 to" in page.text
+    assert LETTERS["en"]["all_of_it"] in page.text
+
+
+def test_without_labels_names_stand(tmp_path):
+    plain = FeatureSpace([replace(feature, label=None, level_labels=()) for feature in SPACE])
+    page = letter(ask(space=plain), tmp_path / "a.html")
+
+    assert "Raise your xq_inc from 3,200 to 3,900 dollars." in page.text
+    assert "lv_b" in page.text
+
+
+def test_odd_labels_are_escaped(tmp_path):
+    space = SPACE.update("xq_inc", label="<b>in</b>come & 'x'").update("xq_sex", label="<script>sex</script>")
+    page = letter(ask(space=space), tmp_path / "a.html", title="<b>My</b> title")
+
+    assert "Raise your <b>in</b>come & 'x' from 3,200" in page.text
+    assert "<script>sex</script>" in page.text
+    assert "<b>My</b> title" in page.text
+    assert {"b", "script"}.isdisjoint(page.tags)
+
+
+def test_no_script_runs_and_the_page_stands_alone(three, tmp_path):
+    page = letter(three, tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text()
+
+    assert "default-src 'none'" in text
+    assert {"script", "link", "img", "iframe", "svg"}.isdisjoint(page.tags)
+    assert "@page { size: A4" in text
+
+
+def test_a_result_that_was_read_back_has_the_same_letter(three, tmp_path):
+    again = SolutionSet.from_json(three.to_json())
+    for name, result in {"a": three, "b": again}.items():
+        letter(result, tmp_path / f"{name}.html", hide=["xq_debt"])
+
+    assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"audience": "client"}, UnknownNameError, "audience is 'client'"),
+        ({"audience": "customer", "hide": ["xq_job"]}, UnknownNameError, "column in hide is 'xq_job'"),
+        ({"audience": "customer", "hide": "xq_sex"}, InvalidTypeError, "a list of column names as hide"),
+        ({"audience": "customer", "contact": 3}, InvalidTypeError, "contact"),
+        ({"audience": "customer", "language": "fr"}, UnknownNameError, "language"),
+        ({"audience": "customer", "title": 3}, InvalidTypeError, "title"),
+        ({"hide": ["xq_sex"]}, InvalidValueError, "beside hide, but audience is 'auditor'"),
+        ({"contact": "Ann"}, InvalidValueError, "beside contact"),
+    ],
+)
+def test_odd_arguments_are_refused_and_nothing_is_written(three, tmp_path, given, error, says):
+    with pytest.raises(error, match=says):
+        three.report(tmp_path / "a.html", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- many people -----------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def cohort():
+    people = pd.DataFrame([ROW, ROW | {"xq_inc": 40_000}, ROW | {"xq_inc": 3_000}, ROW])
+    people.index = ["ann", "bob/..", "Bob/..", ""]
+    return ceopt.Recourse(MODEL, SPACE, target="good").fit(people).explain(people)
+
+
+def test_each_person_has_a_page_of_one_file(cohort, tmp_path):
+    page = letter(cohort, tmp_path / "all.html", contact="Ann")
+
+    assert page.tags.count("article") == 4
+    assert page.text.count("Reference: ann") == 1
+    assert page.text.count(LETTERS["en"]["already_favourable"]) == 1
+    assert "break-after: page" in (tmp_path / "all.html").read_text()
+    assert no_technical(page) == []
+
+
+def test_in_a_folder_each_person_has_a_file(cohort, tmp_path):
+    letter_of = {}
+    cohort.report(tmp_path, audience="customer")
+    for path in tmp_path.iterdir():
+        letter_of[path.name] = path.read_text()
+
+    assert set(letter_of) == {"ann.html", "bob.html", "Bob_3.html", "4.html"}
+    assert all(text.count("<article>") == 1 for text in letter_of.values())
+    assert LETTERS["en"]["already_favourable"] in letter_of["bob.html"]
+
+
+def test_people_are_refused_as_one_is(cohort, tmp_path):
+    with pytest.raises(UnknownNameError, match=r"Cohort.report needs a known column in hide"):
+        cohort.report(tmp_path / "a.html", audience="customer", hide=["x"])
+    with pytest.raises(UnwritableFileError):
+        cohort.report(tmp_path / "absent" / "a.html", audience="customer")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_has_letters(cohort, tmp_path):
+    none = replace(cohort, results=(), queries=cohort.queries.head(0), finished=())
+
+    assert letter(none, tmp_path / "a.html").tags.count("article") == 0
+
+
+def test_the_command_writes_letters_and_says_where(cohort, three, tmp_path):
+    cohort.to_json(tmp_path / "people.json")
+    three.to_json(tmp_path / "ann.json")
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    options = ["--audience", "customer", "--hide", "xq_sex", "--hide", "xq_debt", "--contact", "Ann\nHigh Street"]
+    for source, out in {"people": folder, "ann": tmp_path / "ann.html"}.items():
+        run = CliRunner().invoke(app, ["report", str(tmp_path / f"{source}.json"), str(out), *options])
+        assert run.exit_code == 0, run.output
+        assert run.stdout.strip() == str(out)
+        assert str(out.resolve()) in run.stderr
+
+    letter(three, tmp_path / "again.html", hide=["xq_sex", "xq_debt"], contact="Ann\nHigh Street")
+    assert (tmp_path / "ann.html").read_text() == (tmp_path / "again.html").read_text()
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_languages_have_the_same_words():
+    english, german = LETTERS["en"], LETTERS["de"]
+
+    assert set(english) == set(german)
+    for name, text in english.items():
+        if name != "column":
+            assert set(re.findall(r"{\w+}", text)) == set(re.findall(r"{\w+}", german[name])), name
+    assert set(map(str, ceopt.Status)) - {"optimal", "feasible"} <= set(english)
