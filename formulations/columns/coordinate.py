@@ -210,7 +210,7 @@ class AbstractCoordinate(AbstractCharge):
     def labels_here(self) -> tuple[float, ...]:
         """All labels that the column may hold here, the person's own first, whether or not it may leave that."""
 
-    def require_amount(self, who: str) -> None:
+    def require_amount(self, who: str, then: str = "Fill it in for such people, or leave the column out.") -> None:
         """Refuse, in the name of ``who``, a column that may hold no amount, naming it."""
         for label in self.labels_here:
             what = "be missing"
@@ -220,7 +220,7 @@ class AbstractCoordinate(AbstractCharge):
                 who,
                 "columns that hold amounts",
                 f"column {self.name!r} may {what} for this person",
-                "Fill it in for such people, or leave the column out.",
+                then,
             )
 
     # ---- comparisons: 1 where they hold, else 0; they do not hold for labels -----------------------------------------

@@ -27,11 +27,11 @@ from ceopt.formulations.constraints.causal_structure import (
     parents_of,
     parse_equations,
 )
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, is_off_amounts
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed import embed
-from ceopt.formulations.space.feature import Feature, sum_tolerance
+from ceopt.formulations.space.feature import MISSING, Feature, sum_tolerance
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Choice, Floats, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
@@ -75,6 +75,9 @@ class Interventions:
 
     def violation(self, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the largest residual of a column that must follow, or move of one that must stay; 0 if all do."""
+        space = self.structure.space
+        if not self.structure.holds_amounts(self.structure.row(factual), self.structure.row(point)):
+            return math.inf
         row = self.structure.row(point)
         worst = 0.0
         for column in self.structure.equations:
@@ -84,8 +87,11 @@ class Interventions:
             elif column not in self.acted_on and abs(off) > allowed:
                 worst = max(worst, abs(off))
         for name in self.fixed:
+            feature = space[name]
+            if is_off_amounts(space, [name], factual, point):
+                worst = max(worst, float(point[name] != factual[name]))
+                continue
             move = abs(point[name] - factual[name])
-            feature = self.structure.space[name]
             noise = 0.0
             if not feature.is_finite:
                 noise = float(sum_tolerance(feature, factual[name]))
@@ -95,7 +101,7 @@ class Interventions:
 
     def charged(self, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return points with each column that has an equation at the factual plus what is charged for it."""
-        if self.kind == "none":
+        if self.kind == "none" or not self.structure.holds_amounts(self.structure.row(factual), points):
             return points
         seen = points.copy()
         for column in self.structure.equations:
@@ -110,6 +116,8 @@ class Interventions:
         points = points.copy()
         for name in self.fixed:
             points[:, self.structure.place(name)] = factual[name]
+        if not self.structure.holds_amounts(self.structure.row(factual), points):  # the program refuses it, by name
+            return points
         return self.structure.followed(self.following, factual, points)
 
     def actions(self, factual: Mapping[str, float], point: Mapping[str, float]) -> dict[str, Any]:
@@ -118,7 +126,8 @@ class Interventions:
         done: dict[str, Any] = {}
         for feature in self.structure.space:
             name = feature.name
-            move = point[feature.name] - factual[feature.name]
+            is_free = is_off_amounts(self.structure.space, [name], factual, point)
+            move = float(point[name] != factual[name]) if is_free else point[name] - factual[name]
             shifts = self.kind == "soft" and (name in self.acted_on or not feature.is_finite)
             if name in self.acted_on:
                 (amount,), (is_off,) = self._amounts(name, factual, row)
@@ -128,7 +137,7 @@ class Interventions:
                     else:
                         done[name] = feature.from_coordinate(point[name])
             elif name not in self.structure.equations and move != 0.0:
-                if shifts:
+                if shifts and not is_free:
                     done[name] = move
                 else:
                     done[name] = feature.from_coordinate(point[name])
@@ -188,6 +197,10 @@ class Residual:
 
 def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residual]:
     """Return the residual of each column with an equation; fitted equations become blocks of ``block``."""
+    for name in structure.columns:
+        at = x.coordinate(name)
+        if at.feature.kind != "categorical" or MISSING in at.labels_here:
+            at.require_amount("Causal")
     by_column = {}
     for column in structure.equations:
         effect, *ends = _effect(block, x, structure, column)
@@ -456,6 +469,9 @@ class Causal(AbstractRule):
     \        rows ``stays``                    a column that may neither be acted on nor follow
     ======== ================================= ==================================================================
 
+    An equation is of amounts: a person of whose columns and parents one may be missing or on a code cannot be asked. A
+    code of a category is a level as any other.
+
     Directions, bounds and steps of the space stay rules on x, whatever moves it. Adds a row per equation and what a
     fitted one needs; soft interventions add a variable each, hard ones a variable, a binary and six rows. A MILP, or an
     LP where equations are linear and interventions soft. Exact: a residual counts as 0 up to 1e-6 of the numbers that
@@ -485,7 +501,8 @@ class Causal(AbstractRule):
     ------
     InvalidValueError
         A cycle; a column that is its own parent; parents missing, named twice or not the regressor's inputs; no
-        equation; a slack below zero or a coefficient that is not finite.
+        equation; a slack below zero or a coefficient that is not finite; a column of an equation that may be missing,
+        or on a code, for the person (when built).
     InvalidTypeError
         Something else than an equation; a categorical column with an equation, or as a parent of a linear one; a cost
         that was built before the rule was imposed.
@@ -635,8 +652,9 @@ class Causal(AbstractRule):
                 intervene(block, x, by_column, over.acted_on, self)
         rows = Rows(block, "stays")
         for name in over.fixed:
-            if x.space[name].kind == "categorical":
-                rows.add(name, x.coordinate(name).indicator({int(x.point[name])}), lower=1.0, upper=1.0)
+            at = x.coordinate(name)
+            if x.space[name].kind == "categorical" or at.labels_here:
+                rows.add(name, at.equals(at.x0), lower=1.0, upper=1.0)
             else:
                 rows.add(name, move_in(x, name), lower=0.0, upper=0.0)
 

@@ -18,7 +18,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import as_written, given, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
-from ceopt.formulations.space.feature import Feature, sum_tolerance
+from ceopt.formulations.space.feature import MISSING, Feature, sum_tolerance
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, frame_of, require_space
@@ -417,6 +417,21 @@ class Structure:
             slack = dict.fromkeys(binding, slack)
         allowed = {column: max(float(slack.get(column, 0.0)), _rounding(space[column])) for column in binding}
         return cls(space, binding, read, allowed)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with an equation and their parents."""
+        return tuple(dict.fromkeys(name for column, e in self.equations.items() for name in (column, *e.parents)))
+
+    def holds_amounts(self, *rows: Floats) -> bool:
+        """Return whether rows (n, d) hold an amount, or a level of a category, wherever an equation reads them."""
+        for name in self.columns:
+            feature = self.space[name]
+            for column in (part[:, self.place(name)] for part in rows):
+                is_label = column == MISSING if feature.kind == "categorical" else feature.are_labels(column)
+                if is_label.any():
+                    return False
+        return True
 
     def row(self, point: Mapping[str, float]) -> Floats:
         """Return a point as a row (1, d)."""

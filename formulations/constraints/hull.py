@@ -166,6 +166,14 @@ class Hull(AbstractElastic):
     stays at a 0/1 value, or at the least or greatest value of the rows. ``sample``, on request, is an approximation:
     its hull is smaller, so that answers are plausible but may not be the cheapest.
 
+    The hull is of amounts. A column that is missing or on a code is not held to it. One that stays so has no row. The
+    row of any that may be so has a variable more, ``unknown[j]``, which leads to any point where b, the sum of its
+    ``x.missing`` and ``x.code``, is 1, and is 0 elsewhere (rows ``least_unknown``, ``most_unknown``):
+
+    .. math:: \min_i m_i\, b \le \text{unknown}_j \le \max_i m_i\, b, \qquad m_i = p_{ij}/d_j - h_j
+
+    with h_j what the column counts then, the amount at which it rests.
+
     With radius 0 levels of a category could only be mixed, without binaries, where rows mix them, and rows do not; with
     a radius from 1 (l1), :math:`|C|^{-1/2}` (l2) or :math:`1/|C|` (linf) on, for ``|C|`` levels, the hull no longer
     keeps them whole. Columns with levels have their own binaries, so that they always are.
@@ -173,9 +181,9 @@ class Hull(AbstractElastic):
     Parameters
     ----------
     data
-        Frame whose rows are all points, but for those with missing cells, of which a warning tells. By default the rows
-        of the data given to :func:`ceopt.explain` that the model puts in the target, or under ``Recourse.fit(X, y)``
-        those whose own label is.
+        Frame whose rows are all points, but for those with missing cells, of which a warning tells, and those with
+        codes. By default the rows of the data given to :func:`ceopt.explain` that the model puts in the target, or
+        under ``Recourse.fit(X, y)`` those whose own label is.
     radius
         Greatest norm of s, at least 0; infinite where there is none.
     norm
@@ -200,7 +208,8 @@ class Hull(AbstractElastic):
     Raises
     ------
     InvalidValueError
-        A negative radius or penalty, no rows, more clusters than distinct rows, labels of another number than rows, a
+        A negative radius or penalty, no rows, none without gaps and codes, more clusters than distinct rows, labels of
+        another number than rows, a
         column or value in ``data`` that the space does not have.
     InvalidTypeError
         A number that is none, ``data`` that is no frame, an unsuitable clusterer.
@@ -246,7 +255,9 @@ class Hull(AbstractElastic):
         formula="x + s = sum_i weight_i p_i; sum_{i in k} weight_i = u_k; sum_k u_k = 1; |s| <= radius",
         reference="Maragno, Roeber & Birbil 2022, (3)",
         rule="Hull",
-        features=dict.fromkeys(("point", "slack", "over", "under", "within_each"), 0),
+        features=dict.fromkeys(
+            ("point", "slack", "over", "under", "within_each", "unknown", "least_unknown", "most_unknown"), 0
+        ),
     )
     needs_factual: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
@@ -360,9 +371,8 @@ class Hull(AbstractElastic):
     def distances(self, space: FeatureSpace, point: Point) -> dict[Any, float]:
         """Return how far a point is from the hull of each cluster by label; the label is None without clusters."""
         points = self._points(space)
-        x = points.of(point)
-        listed = zip(points.labels, points.clusters(), strict=True)
-        return {label: hull_distance(own, x, self.norm)[0] for label, own in listed}
+        x, clusters = points.seen(point)
+        return {label: hull_distance(own, x, self.norm)[0] for label, own in zip(points.labels, clusters, strict=True)}
 
     def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
         """Return by how much the distance from the nearest hull is greater than the radius, beyond the tolerance."""
@@ -371,10 +381,10 @@ class Hull(AbstractElastic):
         if limit is None:
             return 0.0
         points = self._points(space)
-        x = points.of(point)
+        x, clusters = points.seen(point)
         allowed = limit + points.size(limit) * HULL_TOLERANCE
         nearest = math.inf
-        for own in points.clusters():
+        for own in clusters:
             nearest = min(nearest, hull_distance(own, x, self.norm, enough=allowed, beyond=nearest)[0])
             if nearest <= allowed:
                 return 0.0
@@ -391,8 +401,7 @@ class Hull(AbstractElastic):
         if not self.penalty:
             return 0.0
         points = self._points(space)
-        x = points.of(point)
-        clusters = points.clusters()
+        x, clusters = points.seen(point)
         least = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
         if not math.isfinite(least):
             least = min(least_sum(own, x, self.norm, None) for own in clusters)

@@ -18,14 +18,16 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
+from ceopt.formulations.columns import Numeric
 from ceopt.formulations.costs.base import scale_of
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.cones import soc
 from ceopt.solvers.deadline import checkpoint
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
@@ -214,6 +216,8 @@ def hull_distance(
     beyond
         A distance that is of no interest: once it is known to be at least this, what is found by then is returned.
     """
+    if not len(x):
+        return 0.0, x
     distance, slack, _ = _nearest(points, x, norm, enough=enough, beyond=beyond)
     return distance, slack
 
@@ -306,6 +310,8 @@ def least_sum(points: Floats, x: Floats, norm: Norm, limit: float | None) -> flo
 
     It is infinite where the hull is farther than the limit, up to a solver's tolerance.
     """
+    if not len(x):
+        return 0.0
     least, slack, few = _nearest(points, x, "l1")
     if limit is None or np.linalg.norm(slack, _ORDER[norm]) <= limit * (1.0 + 1e-9):
         return least
@@ -420,6 +426,11 @@ class HullRows:
             form = self._value(column) + LinearForm(-float(self.points.shift[j]))
             if not form.terms and abs(form.constant) <= 1e-12 and not values[:, j].any():
                 continue
+            on_label = self.x.coordinate(column.name).on_label
+            if on_label == LinearForm(1.0):  # no amount, and none to come
+                continue
+            if on_label.terms:
+                form += self._bridge(column.key, on_label, values[:, j] + self.points.shift[j] - self._home(column))
             if not slackless:
                 slacks.append((column.key, *self._slack(column.key)))
                 form += total(slacks[-1][1:])
@@ -427,13 +438,37 @@ class HullRows:
         self._write_norm(slacks)
 
     def _value(self, column: HullColumn) -> LinearForm:
-        """Return what the person's column counts in the hull."""
+        """Return what the person's column counts in the hull; on a label, what it counts at home."""
         coordinate = self.x.coordinate(column.name)
-        if column.rank is None:
-            form = coordinate.raw()
-        else:
+        if column.rank is not None:
             form = coordinate.indicator({column.rank})
+        elif isinstance(coordinate, Numeric):
+            form = coordinate.amount()
+        else:
+            form = coordinate.tabulate({value: column.amount_of(value) for value in coordinate.values})
         return form.scaled(1.0 / column.scale)
+
+    def _home(self, column: HullColumn) -> float:
+        """Return what a column counts while it holds no amount."""
+        if column.rank is not None:
+            return 0.0
+        coordinate = self.x.coordinate(column.name)
+        home = coordinate.home if isinstance(coordinate, Numeric) else 0.0
+        return home / column.scale
+
+    def _bridge(self, key: Any, on_label: LinearForm, ways: Floats) -> LinearForm:
+        """Return a variable that leads, where a column holds no amount, from what it counts then to any point."""
+        if self.block.component("unknown") is None:
+            self.block.unknown = pyo.Var(pyo.Any, dense=False)
+        unknown = self.block.unknown[key]
+        least = float(ways.min())
+        most = float(ways.max())
+        unknown.setlb(min(least, 0.0))
+        unknown.setub(max(most, 0.0))
+        form = LinearForm(0.0, ((1.0, unknown),))
+        Rows(self.block, "least_unknown").add(key, form + on_label.scaled(-least), lower=0.0)
+        Rows(self.block, "most_unknown").add(key, form + on_label.scaled(-most), upper=0.0)
+        return form
 
     def _write_shares(self, places: NDArray[np.intp], weights: list[Any]) -> None:
         rows = Rows(self.block, "share")
@@ -625,6 +660,15 @@ class HullColumn:
     key: Any
     rank: int | None
     scale: float
+    codes: frozenset[float] = frozenset()
+
+    def has(self, value: float) -> bool:
+        """Return whether a coordinate of the space's column is an amount."""
+        return value != MISSING and value not in self.codes
+
+    def amount_of(self, value: float) -> float:
+        """Return a coordinate that is an amount; 0 of a label."""
+        return value if self.has(value) else 0.0
 
     def of(self, values: Floats) -> Floats:
         """Return coordinates of the space's column as the hull sees them."""
@@ -633,9 +677,13 @@ class HullColumn:
         return np.asarray(values / self.scale)
 
     def range(self, part: Any) -> tuple[float, float]:
-        """Return the least and the greatest value that the reach of the space's column leaves."""
+        """Return the least and the greatest value that the reach of the space's column leaves; with labels, any."""
         if isinstance(part, Interval):
+            if part.labels or not self.has(part.lower):
+                return -math.inf, math.inf
             return part.lower / self.scale, part.upper / self.scale
+        if not all(map(self.has, part.values)):
+            return -math.inf, math.inf
         values = self.of(np.array(part.ranks, dtype=np.float64))
         return float(values.min()), float(values.max())
 
@@ -678,13 +726,15 @@ class HullPoints:
         least = float(widths.min(initial=1.0, where=widths > 0.0))
         return max(least, radius, widest if widest > LARGE else 0.0)
 
-    def of(self, point: Mapping[str, float]) -> Floats:
-        """Return one point, coordinates by column, as the hull sees it, (D,)."""
-        return np.array([float(column.of(np.float64(point[column.name]))) for column in self.columns])  # type: ignore[arg-type]
+    def seen(self, point: Mapping[str, float]) -> tuple[Floats, list[Floats]]:
+        """Return a point, coordinates by column, as the hull sees it, (D,), and the points of each cluster.
 
-    def clusters(self) -> list[Floats]:
-        """Return the points of each cluster."""
-        return [self.values[self.cluster == k] for k in range(len(self.labels))]
+        Columns in which the point holds no amount are left out of both.
+        """
+        places = [j for j, column in enumerate(self.columns) if column.has(point[column.name])]
+        amounts = [float(self.columns[j].of(np.float64(point[self.columns[j].name]))) for j in places]  # type: ignore[arg-type]
+        clusters = [self.values[np.ix_(self.cluster == k, places)] for k in range(len(self.labels))]
+        return np.array(amounts), clusters
 
     def within(self, reach: Reach) -> NDArray[np.intp]:
         """Return the points that may have a weight where x is in the reach and in a hull itself (no slack)."""
@@ -701,23 +751,31 @@ def hull_points(
 ) -> HullPoints:
     """Return the points of rows (coordinates (n, d), at least one), after dropping what does not matter exactly.
 
-    Rows that are equal stand for one point, and a point that is a combination of others of its cluster is left out
-    where that is cheap to tell (:func:`vertices`).
+    Rows that lack a cell, or hold a code, are left out. Rows that are equal stand for one point, and a point that is a
+    combination of others of its cluster is left out where that is cheap to tell (:func:`vertices`).
     """
     scales = scale_of(_WHO, scale, space)
     columns: list[HullColumn] = []
     for f in space:
-        if f.kind == "categorical":
-            for rank, level in enumerate(f.levels):
-                columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name]))
-        else:
-            columns.append(HullColumn(f.name, f.name, None, scales[f.name]))
+        codes = frozenset(map(f.to_coordinate, f.codes))
+        if f.kind != "categorical":
+            columns.append(HullColumn(f.name, f.name, None, scales[f.name], codes))
+            continue
+        for rank, level in enumerate(f.levels):
+            if rank not in codes:
+                columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name], codes))
     checkpoint(_FINDING_POINTS)
     by_name = dict(zip(space.names, rows.T, strict=True))
     values = np.column_stack([column.of(by_name[column.name]) for column in columns])
-    drawn = np.arange(len(rows))
-    if sample is not None and len(rows) > sample:
-        drawn = np.sort(np.random.default_rng(0).choice(len(rows), sample, replace=False))
+    is_whole = np.ones(len(rows), dtype=bool)
+    for f in space:
+        is_whole &= ~f.are_labels(by_name[f.name])
+    drawn = np.flatnonzero(is_whole)
+    if not len(drawn):
+        but = f"each of its {counted(len(rows), 'row')} lacks a cell or holds a code"
+        raise InvalidValueError(_WHO, "a row of amounts", but, "Give it rows of its own: Hull(frame).")
+    if sample is not None and len(drawn) > sample:
+        drawn = drawn[np.sort(np.random.default_rng(0).choice(len(drawn), sample, replace=False))]
     labels, cluster = cluster_labels(clusters, values, drawn)
     values = values[drawn]
     # A column of 0 and 1 is at an end at every point, so a combination takes only points that agree in all of those.
@@ -741,7 +799,7 @@ def hull_points(
 
 def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
     """Tell whether rows are the same points in two spaces: the columns, their levels and scales are the same."""
-    described = attrgetter("name", "kind", "levels")
+    described = attrgetter("name", "kind", "levels", "codes")
     same = list(map(described, one)) == list(map(described, other))
     return same and scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
 

@@ -11,8 +11,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.formulations.columns import AbstractCharge, Price
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
@@ -357,6 +359,23 @@ def cost_of_column(prices: Sequence[Price], feature: Feature, x0: float, x: floa
     return sum(price.of(move) for price in prices)
 
 
+def require_amounts(who: str, x: Factual) -> None:
+    """Refuse, in the name of ``who``, a column that can move and may hold no amount: its cost has none for a fill."""
+    for name, coordinate in x.coordinates.items():
+        if not coordinate.stays:
+            coordinate.require_amount(who, f"Use L1(), or fix the column: space.update({name!r}, mutable=False).")
+
+
+def are_filled(space: FeatureSpace, factual: Point, points: Floats) -> NDArray[np.bool_]:
+    """Return which cells of points (n, d) come from a code or a missing cell, or become one, (n, d)."""
+    found = np.zeros(points.shape, dtype=bool)
+    for j, feature in enumerate(space):
+        x0 = factual[feature.name]
+        is_label = feature.are_labels(points[:, j]) | feature.is_label(x0)
+        found[:, j] = is_label & (points[:, j] != x0)
+    return found
+
+
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
     return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
 
@@ -537,7 +556,9 @@ class CostCutoff:
         tables
             (K, levels) per column of levels.
         reach
-            Values in reach; bounded for every numeric column with a nonzero slope, on the side to which it points.
+            Values in reach; bounded for every numeric column with a nonzero slope, on the side to which it points. What
+            the functions are of a missing cell, and of a number on a code, is not said, so that the bound is infinite
+            where a column may become so, or be filled in.
         """
         gains: list[Floats] = []
         costs: list[Floats] = []
@@ -545,6 +566,10 @@ class CostCutoff:
             part = reach[name]
             x0 = self.factual[name]
             assert isinstance(part, Interval)  # noqa: S101 - slopes exist for numbers only
+            if part.labels or self.space[name].is_label(x0):
+                gains.append(self._unknown_gain(name, part, slope != 0.0))
+                costs.append(np.zeros((len(slope), 1)))
+                continue
             end = np.where(slope > 0, part.upper, part.lower)
             move = np.where(slope != 0, end - x0, 0.0)  # with a slope of 0 the end may be infinite
             prices = np.where(slope > 0, self._linear(name, part.upper), self._linear(name, part.lower))
@@ -564,6 +589,11 @@ class CostCutoff:
             return np.asarray(gain.sum(axis=1))
         return _knapsack(gain, cost, self.budget)
 
+    def _unknown_gain(self, name: str, part: Interval | Levels, counts: NDArray[np.bool_]) -> Floats:
+        """Return the gain, (K, 1), of a column in whose reach are labels: none where it stays, else infinite."""
+        stays = part.is_point and part.only == self.factual[name]
+        return np.where(counts & (not stays), np.inf, 0.0)[:, None]
+
     def _linear(self, name: str, end: float) -> float:
         """Return a price c such that a share t of the move to ``end`` costs at least t * c."""
         move = end - self.factual[name]
@@ -573,6 +603,9 @@ class CostCutoff:
 
     def _of_levels(self, name: str, table: Floats, levels: Levels) -> tuple[Floats, Floats]:
         """Return gains and costs (K, steps) of the concave envelope of gain over price."""
+        if levels.labels or self.factual[name] == MISSING:
+            every = np.ones(len(table), dtype=bool)
+            return self._unknown_gain(name, levels, every), np.zeros((len(table), 1))
         ranks = np.array(levels.ranks)
         factual_rank = int(self.factual[name])
         prices = self.own_prices(name, ranks.astype(np.float64))

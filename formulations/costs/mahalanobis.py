@@ -12,7 +12,7 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.base import AbstractCost, paid, price_table
+from ceopt.formulations.costs.base import AbstractCost, are_filled, paid, price_table, require_amounts
 from ceopt.formulations.costs.norms import AbstractNorm, Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, point_row
@@ -293,11 +293,16 @@ class AbstractMahalanobis(AbstractCost):
         return np.asarray(price_table(self._level_prices(space), space, factual, points).sum(axis=1))
 
     def _moves(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
-        names = numeric_names(space)
-        start = point_row(space, factual)
-        with np.errstate(invalid="ignore"):  # a cell that stays missing does not move
-            moves = np.where(points == start, 0.0, points - start)
-        return np.asarray(moves[:, list(map(space.names.index, names))])
+        """Return the moves of numeric columns, (n, k), 0 of a cell that is filled in."""
+        places = list(map(space.names.index, numeric_names(space)))
+        home = point_row(space, factual)
+        moves = np.zeros_like(points)
+        np.subtract(points, home, out=moves, where=(points != home) & ~are_filled(space, factual, points))
+        return moves[:, places]
+
+    def _priced(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats, objectives: Floats) -> Floats:
+        """Return objectives, infinite for points that fill a cell in: the program refuses such a column."""
+        return np.where(are_filled(space, factual, points).any(axis=1), np.inf, objectives)
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of a point, in numpy."""
@@ -351,7 +356,8 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
     InvalidValueError
         The matrix is not square, finite, symmetric and positive semidefinite, or has another size; the covariance is
         singular: its collinear columns are named, as a pseudo-inverse would make breaking their relation free. Neither
-        matrix nor data is given, or both matrices.
+        matrix nor data is given, or both matrices. A column that can move may hold no amount for the person, but a code
+        or nothing (when built).
     UnknownNameError
         A frame bears the name of another column.
 
@@ -388,7 +394,8 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the squared distances."""
         products = self._moves(space, factual, points) @ root_of(self.metric(space).matrix).T
-        return np.asarray((products**2).sum(axis=1) + self._level_costs(space, factual, points))
+        costs = (products**2).sum(axis=1) + self._level_costs(space, factual, points)
+        return self._priced(space, factual, points, costs)
 
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the square, after adding the products of coupled columns."""
@@ -403,6 +410,7 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
         return products + [charge.price(price.rooted().scaled(1.0 / unit)) for charge, price in levels]
 
     def _products(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
+        require_amounts("Mahalanobis", x)
         metric = self.metric(x.space)
         moving = tuple(name for name in metric.names if not x.charge(name).stays)
         return rows_of(x, moving, root_of(metric.among(moving)) / unit, kind)
@@ -501,10 +509,12 @@ class L1Mahalanobis(AbstractMahalanobis):
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the costs."""
         products = self._moves(space, factual, points) @ self._root(space).T
-        return np.asarray(np.abs(products).sum(axis=1) + self._level_costs(space, factual, points))
+        costs = np.abs(products).sum(axis=1) + self._level_costs(space, factual, points)
+        return self._priced(space, factual, points, costs)
 
     def build(self, x: Factual) -> Any:
         """Return the sum of the absolute products, after adding their variables and rows."""
+        require_amounts("L1Mahalanobis", x)
         names = self.metric(x.space).names
         root = self._root(x.space)
         kept = [j for j, name in enumerate(names) if not x.charge(name).stays]

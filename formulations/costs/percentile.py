@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pandas as pd
 
 from ceopt.formulations.columns import Free, Price, Steps
-from ceopt.formulations.costs.base import AbstractCost
+from ceopt.formulations.costs.base import AbstractCost, are_filled, require_amounts
 from ceopt.formulations.costs.norms import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
@@ -134,7 +136,8 @@ class Percentile(AbstractCost):
         Data that is no frame; a rule charges something else than where a column ends (an intervention of a causal model
         has no percentile).
     InvalidValueError
-        No data, or no row in it that is whole; a missing column.
+        No data, or no row in it that is whole; a missing column; a column that can move and may hold no amount for the
+        person, but a code or nothing (when built).
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built). :class:`AllowedValues` gives it finite ones.
 
@@ -186,7 +189,7 @@ class Percentile(AbstractCost):
             coordinates = np.sort(space.coordinates(self._needed), axis=0)
             people = {}
             for feature, column in zip(space, coordinates.T, strict=True):
-                people[feature.name] = column[~feature.are_codes(column)]
+                people[feature.name] = column[~feature.are_labels(column)]
             self._known.update(people=people, space=space)
         known: dict[str, Floats] = self._known["people"]
         return known
@@ -241,7 +244,7 @@ class Percentile(AbstractCost):
         else:
             feature = infer_features(data[[name]])[0]
         people = np.sort(column_coordinates(feature, data[name]))
-        people = people[~feature.are_codes(people)]
+        people = people[~feature.are_labels(people)]
         own = feature.to_coordinate(home[name])
         stairs = _Staircase(people, len(data), own, self.kind, feature.kind == "categorical")
         return stairs.costs(np.array(list(map(feature.to_coordinate, values))))
@@ -250,6 +253,7 @@ class Percentile(AbstractCost):
         """Return the costs of many points."""
         stairs = self._stairs(space, factual)
         costs = np.stack([stairs[name].costs(points[:, j]) for j, name in enumerate(space.names)], axis=1)
+        costs[are_filled(space, factual, points)] = np.inf
         return np.asarray(self._unit * (costs.max(axis=1) if self.kind == "max" else costs.sum(axis=1)))
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
@@ -261,7 +265,9 @@ class Percentile(AbstractCost):
     ) -> dict[str, float]:
         """Return what each column's value costs by itself."""
         stairs = self._stairs(space, factual)
-        return {name: self._unit * float(s.costs(np.array([point[name]]))[0]) for name, s in stairs.items()}
+        costs = {name: self._unit * float(s.costs(np.array([point[name]]))[0]) for name, s in stairs.items()}
+        is_filled = are_filled(space, factual, point_row(space, point))[0].tolist()
+        return costs | dict.fromkeys(compress(space.names, is_filled), math.inf)
 
     def cost_of(self, column_costs: Iterable[float]) -> float:
         """Return the greatest of the columns' own costs, or their sum."""
@@ -286,6 +292,7 @@ class Percentile(AbstractCost):
     # ---- in the program ----------------------------------------------------------------------------------------------
     def build(self, x: Factual) -> Any:
         """Return the objective, after adding the cuts at data values and, for "max", the variable t and its rows."""
+        require_amounts("Percentile", x)
         stairs = self._stairs(x.space, x.point)
         terms = {}
         for name, people in self._people(x.space).items():

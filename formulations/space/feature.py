@@ -524,7 +524,7 @@ class Feature:
     @property
     def amounts(self) -> tuple[float, float]:
         """The least and greatest amount that a person may have: within the bounds or beyond, but not beyond a code."""
-        codes = cast("tuple[float, ...]", self.codes)
+        codes = cast("tuple[float, ...]", () if self.is_finite else self.codes)
         below = [math.nextafter(code, math.inf) for code in codes if code < self.lower]
         above = [math.nextafter(code, -math.inf) for code in codes if code > self.upper]
         return max(below, default=-math.inf), min(above, default=math.inf)

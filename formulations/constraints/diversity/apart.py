@@ -11,8 +11,9 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import LEAST_MOVE
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, is_far, is_moved, length
-from ceopt.formulations.constraints.rule import active_ones
+from ceopt.formulations.constraints.rule import active_ones, is_off_amounts
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
+from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.formulations.tolerances import APART_TOLERANCE, DISTANCE_ROUNDING
 from ceopt.solvers.checks import Real, Refusal, check_fields
@@ -70,7 +71,8 @@ class Apart(AbstractDiversity):
     ========== ======================== ==========================================================================
 
     The cost counts the move from the earlier answer to the new one, with its weights for each direction; a move between
-    two columns of an :class:`~ceopt.ExactlyOne` is that of the column that takes the 1. Levels add
+    two columns of an :class:`~ceopt.ExactlyOne` is that of the column that takes the 1; between an amount and a missing
+    cell or a code it is the column's ``fill``, wherever it lands. Levels add
     their price table to the row and no variable; numbers move in units of the distance. Per earlier answer one row and,
     for "l1", up to two variables, a binary and three rows a number; else up to two cuts a number. MILP. Exact up to the
     solver's tolerance: an answer is taken to keep the distance if it misses at most 1e-6 of it. All columns can move,
@@ -185,7 +187,9 @@ class Apart(AbstractDiversity):
         b = {**b, **{name: a[name] for name in active_ones(self.together, a)}}
         if not isinstance(self.measure, L1 | Linf):
             for feature in space:
-                if _is_short(feature, b[feature.name] - a[feature.name]):
+                if _is_short(feature, move_of(feature, a[feature.name], b[feature.name])) and not is_off_amounts(
+                    space, [feature.name], a, b
+                ):
                     b[feature.name] = a[feature.name]
         return self.measure.value(space, a, b)
 

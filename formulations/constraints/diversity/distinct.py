@@ -60,6 +60,10 @@ class Distinct(AbstractDiversity):
     answer may change a part of S, or some of S and others beside. Of answers that cost the same, a search takes one
     that changes a part of another's columns first, so that the ranks do not hang on which of them a solver meets.
 
+    A missing cell, or one on a code, that is filled in moves one way, whatever the amount (of a category: to the same
+    level); an amount that goes missing, or becomes a code, moves another. So answers that fill in the same cells with
+    other amounts are not distinct.
+
     Columns of an :class:`~ceopt.ExactlyOne` count as the levels of one category: z is that of the column that is 1
     today, and w is 1 iff the same column takes the 1 again.
 
@@ -163,8 +167,10 @@ def _taker(group: tuple[str, ...], point: Point) -> str:
 
 def _moves_again(at: AbstractCoordinate, value: float) -> LinearForm:
     """Return 1 where the column moves as it did to ``value``, else 0."""
-    if isinstance(at, Category):
+    if isinstance(at, Category) or at.feature.is_label(value):
         return at.equals(value)
+    if at.feature.is_label(at.x0):
+        return at.on_label.complement()
     rises = value > at.x0
     if isinstance(at, Ranked):
         return at.at_least(at.x0 + 1.0) if rises else at.at_most(at.x0 - 1.0)
@@ -173,7 +179,9 @@ def _moves_again(at: AbstractCoordinate, value: float) -> LinearForm:
 
 
 def _goes_elsewhere(feature: Feature, home: float, a: float, b: float) -> bool:
-    """Tell whether b is another level of a category than a, or on the other side of the factual."""
-    if feature.kind == "categorical":
+    """Tell whether b is another level of a category, or another label, than a, or on the other side of the factual."""
+    if feature.kind == "categorical" or feature.is_label(a) or feature.is_label(b):
         return a != b
+    if feature.is_label(home):
+        return False
     return (a > home) != (b > home)

@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
-from ceopt.formulations.costs.base import move_of
+from ceopt.formulations.costs.base import cost_of_column
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
@@ -284,9 +284,14 @@ class OtherSupport(AbstractDiversity):
 # ==== Distances of one column from an earlier value, as forms that are right however large they are asked to be =======
 
 
-def _prices(at: Category | Ranked, value: float, price: Price) -> dict[int, float]:
-    """Return what it costs to come to each level from that of rank ``value``."""
-    return {rank: price.of(move_of(at.feature, value, float(rank))) for rank in at.ranks}
+def _prices(at: Category | Ranked, value: float, price: Price) -> dict[float, float]:
+    """Return what it costs to come to each coordinate in reach from ``value``."""
+    return {other: cost_of_column((price,), at.feature, value, other) for other in at.values}
+
+
+def _off_label(at: Numeric, label: float, price: float) -> LinearForm:
+    """Return what it costs to leave a label, wherever to."""
+    return at.label_form(label).complement().scaled(price)
 
 
 def length(block: Any, x: Factual, name: str, value: float, price: Price) -> LinearForm:
@@ -295,11 +300,17 @@ def length(block: Any, x: Factual, name: str, value: float, price: Price) -> Lin
     if isinstance(at, Category | Ranked):
         return at.tabulate(_prices(at, value, price))
     assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    if at.is_point:
+        return LinearForm()
+    if at.feature.is_label(value):
+        return _off_label(at, value, price.of_fill)
+    gone = at.on_label.scaled(price.of_fill)
     slope = max(price.down, price.up)
     falls, climbs = (slope * room for room in (value - at.interval.lower, at.interval.upper - value))
     if max(falls, climbs) <= TINY:
-        return LinearForm()
-    move = (at.raw() + LinearForm(-value)).scaled(slope)
+        return gone
+    # Beside a label the amount rests at home, which is no move.
+    move = (at.amount() + at.on_label.scaled(value - at.home) + LinearForm(-value)).scaled(slope)
     # Parts in units of the distance, and no coefficient below 1: no tolerance is blown up on its way into the distance.
     factor = max(1.0, 1.0 / (slope * at.unit))
     if min(falls, climbs) <= TINY:  # one way only: the move itself
@@ -307,7 +318,7 @@ def length(block: Any, x: Factual, name: str, value: float, price: Price) -> Lin
         x.follow(way, sum, [move.expression()])
         form = LinearForm(0.0, ((1.0, way),))
         Rows(block, "move").add(name, (move + form.scaled(-1.0)).scaled(factor), lower=0.0, upper=0.0)
-        return form.scaled((price.up if falls <= TINY else -price.down) / slope)
+        return form.scaled((price.up if falls <= TINY else -price.down) / slope) + gone
     at.require_bounds("Apart")
     up, down = (_variable(block, word, name, pyo.NonNegativeReals) for word in ("up", "down"))
     rises = _variable(block, "rises", name, pyo.Binary)
@@ -319,7 +330,7 @@ def length(block: Any, x: Factual, name: str, value: float, price: Price) -> Lin
     for variable, of, follows in ((up, move, _positive_part), (down, move.scaled(-1.0), _positive_part)):
         x.follow(variable, follows, [of.expression()])
     x.follow(rises, _is_positive, [move.expression()])
-    return forms[0].scaled(price.up / slope) + forms[1].scaled(price.down / slope)
+    return forms[0].scaled(price.up / slope) + forms[1].scaled(price.down / slope) + gone
 
 
 def _variable(block: Any, word: str, name: str, domain: Any) -> Any:
@@ -342,49 +353,35 @@ def is_moved(x: Factual, name: str, value: float, price: Price) -> LinearForm:
     if isinstance(at, Category | Ranked):
         return at.tabulate(_prices(at, value, price))
     assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    if at.feature.is_label(value):
+        return _off_label(at, value, price.of_fill)
     least = at.least_move() * at.unit * (1.0 - DISTANCE_ROUNDING)
-    return _below(at, value - least).scaled(price.down) + _above(at, value + least).scaled(price.up)
+    moved = at.at_most(value - least).scaled(price.down) + at.at_least(value + least).scaled(price.up)
+    return moved + at.on_label.scaled(price.of_fill)
 
 
 def is_far(x: Factual, name: str, value: float, price: Price, least: float) -> LinearForm:
     """Return 1 where the move from ``value`` costs at least ``least``, else 0."""
     at = x.coordinate(name)
     if isinstance(at, Category | Ranked):
-        return at.indicator({rank for rank, cost in _prices(at, value, price).items() if cost >= least})
+        return at.indicator({other for other, cost in _prices(at, value, price).items() if cost >= least})
     assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    fill = float(price.of_fill >= least)
+    if at.feature.is_label(value):
+        return _off_label(at, value, fill)
     down = math.inf
     up = math.inf
     if price.down > 0.0:
         down = least / price.down
     if price.up > 0.0:
         up = least / price.up
-    return _below(at, value - down) + _above(at, value + up)
-
-
-def _above(at: Numeric, value: float) -> LinearForm:
-    """Return 1 where the number is at least ``value``, else 0, after cutting the column there."""
-    right = at.interval.ceil(value)
-    if math.isinf(right):  # beyond all in reach
-        return LinearForm()
-    left = at.interval.floor(math.nextafter(right, -math.inf))
-    if math.isinf(left):  # below all in reach
-        return LinearForm(1.0)
-    at.add_cuts([(left, right)])
-    return at.cells.right_of((left, right))
-
-
-def _below(at: Numeric, value: float) -> LinearForm:
-    """Return 1 where the number is at most ``value``, else 0."""
-    left = at.interval.floor(value)
-    if math.isinf(left):
-        return LinearForm()
-    return _above(at, math.nextafter(left, math.inf)).complement()
+    return at.at_most(value - down) + at.at_least(value + up) + at.on_label.scaled(fill)
 
 
 # ==== Rows that leave out what the user's own model refuses, though its score is within rounding of the decision ======
 
 #: A move counts 1, however long.
-_EACH = Price("fixed", 1.0, 1.0)
+_EACH = Price("fixed", 1.0, 1.0, 1.0)
 
 
 def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]]) -> None:
@@ -452,8 +449,8 @@ class OtherCells(AbstractDiversity):
     Unlike :class:`~ceopt.formulations.constraints.diversity.diversity.OtherDecisions` a move inside a cell makes no
     other answer, and each value of a whole number that a linear model reads does. A number that can take all values
     between its bounds and that trees do not split has one cell, and so has one that the model does not read. What
-    happens inside a network makes no cells. One row for each earlier answer; two binaries for each value in W, which
-    need its bounds to be finite. Exact.
+    happens inside a network makes no cells. Each code of a number, and the missing cell, is a cell of its own. One
+    row for each earlier answer; two binaries for each value in W, which need its bounds to be finite. Exact.
 
     Parameters
     ----------
