@@ -84,9 +84,10 @@ def exhaustive(
 
     A cell is a region on which every split, category and integer decision of the model is constant. Two points are in
     one cell if they have the same level of every column with levels, lie on the same side of every split of the model's
-    trees, and agree in every number in whole steps that a linear part of the model, or a network, reads. A linear model
-    of continuous columns has one cell, also where their data had few decimals (steps that ``FeatureSpace.infer`` has
-    seen shape the answers and make no cells); what switches inside a network makes none.
+    trees, agree in every number in whole steps that a linear part of the model, or a network, reads, and in which cells
+    are missing or hold which code. A linear model of continuous columns has one cell, also where their data had few
+    decimals (steps that ``FeatureSpace.infer`` has seen shape the answers and make no cells); what switches inside a
+    network makes none. Where a cell of the row is filled in, all amounts of a region cost the same, and one is given.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import compress
-from typing import Any, Final, Literal, TypeAlias, final, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, final, get_args
 
 import numpy as np
 import pandas as pd
@@ -164,6 +164,8 @@ class AbstractPoints:
 
     space: FeatureSpace
     encoding: Encoding
+    #: What reads the columns, as errors name it.
+    reader: ClassVar[str]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -175,8 +177,21 @@ class AbstractPoints:
         return self.encoded(self.space.coordinates(frame))
 
     def encoded(self, coordinates: ArrayLike) -> Floats:
-        """Return rows of coordinates (m, d) as points (m, p)."""
-        return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
+        """Return rows of coordinates (m, d) as points (m, p).
+
+        Raises
+        ------
+        InvalidValueError
+            A cell is missing, whose column is read.
+        """
+        points = np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
+        gaps = np.argwhere(np.isnan(points))
+        if len(gaps):
+            row, place = gaps[0].tolist()
+            name = self.encoding.columns[place].feature
+            but = f"column {name!r} is missing in row {row}"
+            raise InvalidValueError(self.reader, "a value in every cell", but, "Fill it in first.")
+        return points
 
     def frame(self, coordinates: Floats) -> pd.DataFrame:
         """Return rows of coordinates (m, d) as a raw frame."""
@@ -249,6 +264,7 @@ class ScaledColumns(AbstractPoints):
     [{'income': 25.0, 'job': 'nurse', 'kids': 2}]
     """
 
+    reader = "A linear surrogate"
     space: FeatureSpace
     encoding: Encoding
     scales: Floats
@@ -529,6 +545,7 @@ class ScaledFrame(AbstractPoints):
     [[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [0.5, 1.0, 0.0, 0.0]]
     """
 
+    reader = "A network"
     space: FeatureSpace
     encoding: Encoding
     least: Floats

@@ -612,7 +612,7 @@ def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
         low, high = feature.amounts
         if feature.is_finite:
             continue
-        outside = np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, feature.codes))
+        outside = np.flatnonzero(((values < low) | (values > high)) & ~feature.are_labels(values))
         if len(outside):
             but = f"it is {digits(values[outside[0]])} in row {outside[0]}"
             needs = f"column {feature.name!r} beyond none of its codes"
@@ -733,7 +733,7 @@ class GeneratorNetwork:
         Raises
         ------
         InvalidValueError, InvalidTypeError, UnknownNameError
-            Rows that do not fit the space, or hold numbers beyond single precision.
+            Rows that do not fit the space, lack a cell, or hold numbers beyond single precision.
         """
         columns = self.predictor.columns
         coordinates = columns.space.coordinates(X)

@@ -1011,13 +1011,21 @@ class Numeric(AbstractCoordinate):
         if isinstance(price, Steps):
             return self._cost_of_value(price)
         if self.is_point:
-            return 0.0 if self.interval.lower == self.x0 else price.of(self.interval.lower - self.x0)
+            return self._cost_at(self.interval.only, price)
         if self.is_filled_in:
             return self._stays_on_label().complement().scaled(price.of_fill).expression()
         cost = self._cost_of_move(price)
         if self.state.labels:
             cost = cost + self.on_label.scaled(price.of_fill).expression()
         return cost
+
+    def _cost_at(self, value: float, price: Price) -> float:
+        """Return the cost of the one value that is in reach."""
+        if value == self.x0:
+            return 0.0
+        if self.feature.is_label(value) or self.feature.is_label(self.x0):
+            return price.of_fill
+        return price.of(value - self.x0)
 
     def _cost_of_move(self, price: Price) -> Any:
         if self.variable is None:

@@ -190,3 +190,13 @@ def test_a_cohort_asks_about_the_data_once():
     assert all(result.status.value in {"feasible", "rejected"} for result in cohort)
     for place, result in enumerate(cohort):
         assert all(kept(people.iloc[[place]], answer.frame) for answer in result)
+
+
+def test_another_gap_than_the_persons_is_refused_by_name():
+    whole = PEOPLE[~PEOPLE.isna().any(axis=1)]
+    columns = ScaledColumns.of(SPACE, whole).about({"income": np.nan, "debt": 3, "grade": "low", "job": "cook"})
+    row = pd.DataFrame({"income": [np.nan], "debt": [np.nan], "grade": ["low"], "job": pd.Categorical(["cook"], JOBS)})
+
+    assert columns.encode(row.assign(debt=[4.0]))[0, 0] == 0.0
+    with pytest.raises(ceopt.CeoptError, match="surrogate needs a value in every cell, but column 'debt' is missing"):
+        columns.encode(row)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceopt import FeatureSpace
+from ceopt.solvers.errors import InvalidValueError
 from ceopt.surrogates.scaled_columns import ScaledFrame
 
 
@@ -99,3 +100,25 @@ def test_legal_rows_are_those_of_the_space(seed):
         if not feature.is_finite:
             assert ((found[:, j] >= feature.lower) & (found[:, j] <= feature.upper)).all()
             assert np.allclose(move / feature.spacing, np.rint(move / feature.spacing), atol=1e-6)
+
+
+def test_a_cell_that_is_missing_is_refused_by_name(frame):
+    columns = scaled(frame, income={"missing": True}, job={"missing": True})
+
+    with pytest.raises(
+        InvalidValueError, match="network needs a value in every cell, but column 'income' is missing"
+    ):
+        columns.encode(frame.assign(income=[1.0, None, 2.0]))
+    with pytest.raises(InvalidValueError, match="column 'job' is missing in row 1. Fill it in first"):
+        columns.room(columns.space.coordinates(frame.assign(job=["cook", None, "cook"])))
+
+
+def test_nobody_leaves_a_code_or_becomes_one(frame):
+    columns = scaled(frame, size={"codes": ["L"]}, job={"codes": ["nurse"]}, loans={"codes": [10]})
+    own = columns.space.coordinates(frame)
+    found = columns.legal(np.full((3, len(columns.names)), 0.9), own)
+
+    is_code = np.array([[False, False, False, False], [False, True, False, True], [False, False, True, False]])
+    assert (found[is_code] == own[is_code]).all()
+    assert not (columns.space["loans"].are_codes(found[[0, 2], 1])).any()
+    assert not (columns.space["size"].are_codes(found[:2, 2])).any()

@@ -1,0 +1,92 @@
+"""Every near-optimal way out of people with missing cells and codes, against enumeration of all rows in reach."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from gap_questions.draw import Question, draw
+from gap_questions.judge import cheapest
+
+import ceopt
+from ceopt.diverse import exhaustive
+from ceopt.formulations.constraints.diversity.diversity import OtherCells
+from ceopt.formulations.predictors.read import read
+from ceopt.formulations.space.reachable import reach_of
+
+#: What has no trees and linear parts alone is answered by a sequence of programs.
+KINDS = (
+    "mean_logistic", "median_logistic", "constant_logistic", "histogram", "tree", "forest", "mean_forest",
+    "histogram_value", "mean_network",
+)  # fmt: skip
+
+
+def ways(question: Question, epsilon: float) -> list[float]:
+    """Return the cost of the cheapest row of each cell, ascending, of those within the threshold."""
+    _, rows = cheapest(dataclasses.replace(question, rules=()))
+    if not len(rows):
+        return []
+    space = question.space
+    factual = space.row(question.row)
+    reach = reach_of(space, factual)
+    priced = []
+    for row in space.coordinates(rows).tolist():
+        point = dict(zip(space.names, row, strict=True))
+        is_kept = all(rule.violation(space, factual, point) <= 0 for rule in question.rules)
+        if is_kept and all(reach[name].holds(value) for name, value in point.items()):
+            priced.append((question.cost.value(space, factual, point), point))
+    priced.sort(key=lambda pair: pair[0])
+    cells = OtherCells(read(question.model, space))
+    kept: list[tuple[float, dict[str, float]]] = []
+    for cost, point in priced:
+        if cost > priced[0][0] + epsilon + 1e-9:
+            break
+        if all(cells.differ(space, factual, point, other) for _, other in kept):
+            kept.append((cost, point))
+    return [cost for cost, _ in kept]
+
+
+def agree(question: Question) -> None:
+    """Hold the answers against enumeration."""
+    expected = ways(question, 0.6)
+    found = exhaustive(
+        question.model,
+        question.row,
+        question.space,
+        target=question.target,
+        epsilon=0.6,
+        cost=question.cost,
+        constraints=question.rules,
+    )
+
+    assert found.complete or not expected, found.reason
+    assert len(found) == len(expected)
+    np.testing.assert_allclose([answer.cost for answer in found], expected, rtol=1e-5, atol=1e-6)
+    assert all(answer.verified for answer in found)
+
+
+@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_one_answer_of_each_cell(kind, number):
+    question = draw(kind, number)
+    if question is not None:
+        agree(question)
+
+
+@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("kind", ["mean_logistic", "histogram", "forest"])
+def test_a_rule_may_ask_for_another_point_of_a_cell(kind, number):
+    """Amounts that are listed: the nearest of a cell is often none of them, and a program finds another."""
+    question = draw(kind, number)
+    if question is None:
+        return
+    values = {}
+    for feature in question.space:
+        own = question.space.row(question.row)[feature.name]
+        if not feature.is_finite and feature.mutable:
+            values[feature.name] = [feature.lower + 1.0, feature.upper]
+            if not feature.is_label(own):
+                values[feature.name].append(own)
+    if values:
+        agree(dataclasses.replace(question, rules=(*question.rules, ceopt.AllowedValues(values))))
