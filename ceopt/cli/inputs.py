@@ -442,6 +442,7 @@ def read_inputs(
     target: str,
     space_path: Path | None,
     moves: Mapping[str, Move],
+    limits: Mapping[Literal["max_up", "max_down"], Sequence[str]],
     categorical: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
@@ -489,7 +490,7 @@ def read_inputs(
     elif categorical:
         then = "Say it in the file of the space, or leave --space out."
         raise InvalidValueError("--categorical", "a space that is inferred", "--space is given", then)
-    space = _moved(space, moves)
+    space = _limited(_moved(space, moves), limits)
     notes = list(map(printable, notes))
     if show_space:
         notes.append(str(space))
@@ -506,6 +507,26 @@ def _moved(space: FeatureSpace, moves: Mapping[str, Move]) -> FeatureSpace:
     """Return the space with columns that move as options say."""
     for name, move in moves.items():
         space = space.fix(name) if move == "fixed" else space.update(name, direction=move)
+    return space
+
+
+def _limited(space: FeatureSpace, limits: Mapping[Literal["max_up", "max_down"], Sequence[str]]) -> FeatureSpace:
+    """Return the space with columns that move no further than options say, "income=20%" or "age=2"."""
+    for word, given in limits.items():
+        option = f"--{word.replace('_', '-')}"
+        known: set[str] = set()
+        for text in given:
+            name, _, by = text.rpartition("=")
+            limit: Any = by
+            with contextlib.suppress(ValueError):
+                limit = float(by)
+            if not name or not by:
+                then = "Write the column, = and how far it may go."
+                raise InvalidValueError(option, "COL=BY, such as income=20% or age=2", f"it is {text!r}", then)
+            if name in known:
+                raise InvalidValueError(option, "each column once", f"{name!r} is there twice", "Leave one out.")
+            known.add(name)
+            space = space.update(name, **{word: limit})
     return space
 
 

@@ -18,7 +18,7 @@ from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, All
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import SCALE, slopes_of
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.reachable import Interval, decimal_grid
+from ceopt.formulations.space.reachable import Interval, decimal_grid, limits_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 
@@ -280,6 +280,8 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
         low = x0
     if is_still or feature.direction == "decreasing":
         high = x0
+    lowest, highest = limits_of(feature, x0)
+    low, high = max(low, lowest), min(high, highest)
     part = Interval(low, high, _step(feature), x0).narrowed(low, high)
     return part.lower, part.upper
 

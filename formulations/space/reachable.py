@@ -10,12 +10,14 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
+from ceopt.formulations.space.limits import SIDES, Side, allowance, ends, exact, written
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS, STEP_ROUNDINGS
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError
@@ -255,12 +257,77 @@ class Levels:
 Reach = Mapping[str, Interval | Levels]
 
 
+# ---- limits about the person -----------------------------------------------------------------------------------------
+def limits_of(feature: Feature, value: float) -> tuple[float, float]:
+    """Return the lowest and the highest coordinate that a column's limits leave a person; infinite without a limit.
+
+    They are not yet rounded to the steps from the person's own value, which the reach knows.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.space import Feature
+    >>> limits_of(Feature("share", kind="continuous", max_up="29%", max_down=0.1), 100.0)
+    (99.9, 129.0)
+    """
+    if feature.max_down is None and feature.max_up is None:
+        return -math.inf, math.inf
+    return ends(feature.max_down, feature.max_up, value)
+
+
+def ends_of_many(feature: Feature, values: Floats) -> tuple[Floats, Floats]:
+    """Return :func:`limits_of` for the values (n,) of many people, (n,) each."""
+    if feature.max_down is None and feature.max_up is None:
+        return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+    found = np.array([limits_of(feature, value) for value in values.tolist()], dtype=np.float64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def limit_words(feature: Feature, side: Side, value: float) -> str:
+    """Return a limit as it binds someone who stands at a value.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.space import Feature
+    >>> limit_words(Feature("income", kind="continuous", max_up="20%"), "up", 30_000.0)
+    'max_up of income (20% of 30,000 = 6,000)'
+    >>> limit_words(Feature("age", kind="integer", max_up="20%"), "up", 33.0)
+    'max_up of age (20% of 33 = 6.6, rounded down to 6)'
+    """
+    limit = feature.max_up if side == "up" else feature.max_down
+    assert limit is not None  # noqa: S101 - who asks has seen to it
+    width = allowance(limit, value)
+    words = written(width, ",")
+    if isinstance(limit, str):
+        own = written(exact(value), ",")
+        size = f"the size of {own}" if value < 0 else own
+        words = f"{limit} of {size} = {words}"
+    elif feature.kind == "ordinal":
+        words += " level" if limit == 1 else " levels"
+    room = stepped(feature, width)
+    if room != width:
+        words += f", rounded down to {written(room, ',')}"
+    return f"max_{side} of {feature.name} ({words})"
+
+
+def stepped(feature: Feature, width: Fraction) -> Fraction:
+    """Return the greatest whole number of a column's steps that is no longer than a width; the width without steps."""
+    if feature.is_finite or feature.spacing is None:
+        return width
+    step = exact(feature.spacing)
+    return width // step * step
+
+
+# ---- the reach of a person -------------------------------------------------------------------------------------------
+
+
 def reach_of(space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, Interval | Levels]:
     """Return what each column of ``space`` may become for the person at ``factual`` (coordinates by name)."""
     return {feature.name: _reach(feature, factual[feature.name]) for feature in space}
 
 
-def _reach(feature: Feature, x0: float) -> Interval | Levels:
+def _reach(feature: Feature, x0: float, *, is_limited: bool = True) -> Interval | Levels:
+    """Return what a column may become; without its limits about the person, if so asked."""
+    lowest, highest = limits_of(feature, x0) if is_limited else (-math.inf, math.inf)
     if feature.is_finite:
         home = int(x0)
         ranks: tuple[int, ...] = tuple(range(len(feature.levels)))
@@ -272,7 +339,7 @@ def _reach(feature: Feature, x0: float) -> Interval | Levels:
             ranks = tuple(rank for rank in ranks if rank >= home)
         elif feature.direction == "decreasing":
             ranks = tuple(rank for rank in ranks if rank <= home)
-        return Levels(ranks)
+        return Levels(tuple(rank for rank in ranks if lowest <= rank <= highest))
     lower, upper = min(feature.lower, x0), max(feature.upper, x0)  # who stands outside may stay or come nearer
     if feature.is_code(x0):
         lower = upper = x0
@@ -282,11 +349,31 @@ def _reach(feature: Feature, x0: float) -> Interval | Levels:
         upper = x0
     if not math.isfinite(x0):
         return Interval(lower, upper)
+    lower, upper = max(lower, lowest), min(upper, highest)
     return Interval(lower, upper, feature.spacing, x0).narrowed(lower, upper)
 
 
-def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
-    """Report, per column that lost something, what the person cannot do: ``{"age": "fixed at 35"}``."""
+def limits_that_bind(feature: Feature, x0: float) -> tuple[Side, ...]:
+    """Return the sides on which a limit about the person, and no bound or direction, is where the reach ends."""
+    if feature.max_down is None and feature.max_up is None:
+        return ()
+    held = _ends(_reach(feature, x0))
+    free = _ends(_reach(feature, x0, is_limited=False))
+    return tuple(side for side, own, other in zip(SIDES, held, free, strict=True) if own != other)
+
+
+def _ends(part: Interval | Levels) -> tuple[float, float]:
+    if isinstance(part, Levels):
+        return part.ranks[0], part.ranks[-1]
+    return part.lower, part.upper
+
+
+def removed_by(space: FeatureSpace, reach: Reach, factual: Mapping[str, float]) -> dict[str, str]:
+    """Report, per column that lost something, what the person cannot do: ``{"age": "fixed at 35"}``.
+
+    Where a limit about the person is what took it, it is named: "stays within 0 and 36000 by max_up of income (20% of
+    30,000 = 6,000)".
+    """
     report: dict[str, str] = {}
     for feature in space:
         part = reach[feature.name]
@@ -300,4 +387,8 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
             report[feature.name] = f"fixed at {digits(part.lower)}"
         elif part.lower > feature.lower or part.upper < feature.upper:
             report[feature.name] = f"stays within {digits(part.lower)} and {digits(part.upper)}"
+        if feature.name in report:
+            x0 = factual[feature.name]
+            limits = [limit_words(feature, side, x0) for side in limits_that_bind(feature, x0)]
+            report[feature.name] += " by " * bool(limits) + " and ".join(limits)
     return report
