@@ -829,12 +829,14 @@ def _seen(prepared: Prepared, row: pd.DataFrame) -> Hashable:
     return seen
 
 
-def _part_seen(feature: Feature, part: Interval | Levels, x0: float) -> Interval | Levels:
+def _part_seen(feature: Feature, part: Interval | Levels, x0: float) -> Hashable:
     """Return what a column may become, so that equal parts are the same numbers whatever the person's own is.
 
-    A step goes from the person's own number, which its sentence names; without a bound, the search for what wider
-    bounds would do goes out from that number.
+    A step goes from the person's own number, which its sentence names, and so does a limit about the person; without a
+    bound, the search for what wider bounds would do goes out from that number.
     """
+    if feature.max_down is not None or feature.max_up is not None:
+        return part, x0
     if not isinstance(part, Interval) or feature.step is not None:
         return part
     if not (math.isfinite(part.lower) and math.isfinite(part.upper)) or not (part.step is None or x0.is_integer()):

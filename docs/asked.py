@@ -22,6 +22,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "features to vary": ("how_to/spaces", "how_to/from_dice"),
     "fixed features": ("how_to/spaces", "how_to/rules"),
     "immutable": ("how_to/spaces", "how_to/rules"),
+    "at most 20 percent more": ("how_to/limits",),
     "does not flip": ("how_to/status",),
     "prediction unchanged": ("how_to/status",),
     "no counterfactuals found": ("how_to/status", "how_to/rules", "how_to/from_dice"),

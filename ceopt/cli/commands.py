@@ -211,6 +211,14 @@ ShowSpace = Annotated[bool, typer.Option("--show-space", help="Print what each c
 Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
 Up = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may only rise; may be repeated.")]
 Down = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may only fall; may be repeated.")]
+MaxUp = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL=BY", help="How far a column may rise: income=20%, age=2; may be repeated."),
+]
+MaxDown = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL=BY", help="How far a column may fall: income=20%, age=0; may be repeated."),
+]
 Categorical = Annotated[
     list[str] | None,
     typer.Option(metavar="COL", help="A column whose numbers are names, such as a code; may be repeated."),
@@ -287,6 +295,8 @@ def explain(
     fixed: Fixed = None,
     up: Up = None,
     down: Down = None,
+    max_up: MaxUp = None,
+    max_down: MaxDown = None,
     categorical: Categorical = None,
     codes: Codes = None,
     missing: Missing = None,
@@ -313,6 +323,7 @@ def explain(
         options = {"surrogate": surrogate_named(surrogate)}
     given = read_inputs(
         model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),
+        limits={"max_up": max_up or (), "max_down": max_down or ()},
         categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
         codes=codes or (), missing=missing or (), stays=stays or (),
         may_be_function=surrogate is not None, show_space=show_space,
@@ -357,6 +368,8 @@ def export(
     fixed: Fixed = None,
     up: Up = None,
     down: Down = None,
+    max_up: MaxUp = None,
+    max_down: MaxDown = None,
     categorical: Categorical = None,
     codes: Codes = None,
     missing: Missing = None,
@@ -377,6 +390,7 @@ def export(
     require_place("--out", out)
     given = read_inputs(
         model, data, rows=[row], target=target, space_path=space, moves=_moves(fixed, up, down),
+        limits={"max_up": max_up or (), "max_down": max_down or ()},
         categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
         codes=codes or (), missing=missing or (), stays=stays or (),
         show_space=show_space,

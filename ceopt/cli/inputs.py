@@ -495,6 +495,7 @@ def read_inputs(
     target: str,
     space_path: Path | None,
     moves: Mapping[str, Move],
+    limits: Mapping[Literal["max_up", "max_down"], Sequence[str]],
     categorical: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
@@ -547,7 +548,7 @@ def read_inputs(
             if value:
                 then = "Say it in the file of the space, or leave --space out."
                 raise InvalidValueError(option, "a space that is inferred", "--space is given", then)
-    space = moved(space, moves, missing=missing, stays=stays)
+    space = _limited(moved(space, moves, missing=missing, stays=stays), limits)
     notes = list(map(printable, notes))
     if show_space:
         notes.append(str(space))
@@ -634,6 +635,26 @@ def _takes_gap(model: Any, space: FeatureSpace, features: pd.DataFrame, name: st
     except Exception:  # noqa: BLE001 - libraries have errors of their own for this
         return False
     return True
+
+
+def _limited(space: FeatureSpace, limits: Mapping[Literal["max_up", "max_down"], Sequence[str]]) -> FeatureSpace:
+    """Return the space with columns that move no further than options say, "income=20%" or "age=2"."""
+    for word, given in limits.items():
+        option = f"--{word.replace('_', '-')}"
+        known: set[str] = set()
+        for text in given:
+            name, _, by = text.rpartition("=")
+            limit: Any = by
+            with contextlib.suppress(ValueError):
+                limit = float(by)
+            if not name or not by:
+                then = "Write the column, = and how far it may go."
+                raise InvalidValueError(option, "COL=BY, such as income=20% or age=2", f"it is {text!r}", then)
+            if name in known:
+                raise InvalidValueError(option, "each column once", f"{name!r} is there twice", "Leave one out.")
+            known.add(name)
+            space = space.update(name, **{word: limit})
+    return space
 
 
 def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any, ...] | None:

@@ -331,7 +331,7 @@ class Query:
             versions=dict(versions()),
             options={"target": self.decisions.text, "n": self.n, "constraints": rules, **self.settings.options()},
             target=self._target(),
-            removed=removed_said(space, reach_of(with_labels_kept(space), self.factual)),
+            removed=removed_said(space, reach_of(with_labels_kept(space), self.factual), self.factual),
             space=space,
             rules=rules_said(self.rules, space),
             **found,

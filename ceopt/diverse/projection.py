@@ -18,7 +18,7 @@ from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, All
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import SCALE, slopes_of
 from ceopt.formulations.space.feature import MISSING, Feature
-from ceopt.formulations.space.reachable import Interval, decimal_grid
+from ceopt.formulations.space.reachable import Interval, decimal_grid, limits_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Floats
 
@@ -327,6 +327,8 @@ def _amounts(feature: Feature, x0: float) -> Interval:
         low = x0
     if not feature.mutable or feature.direction == "decreasing":
         high = x0
+    lowest, highest = limits_of(feature, x0)
+    low, high = max(low, lowest), min(high, highest)
     plain = Interval(low, high, _step(feature), x0)
     holes: tuple[float, ...] = ()
     if not feature.is_finite:

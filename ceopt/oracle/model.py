@@ -26,7 +26,8 @@ from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import MISSING, Feature
-from ceopt.formulations.space.reachable import first_amount
+from ceopt.formulations.space.limits import Side, excess
+from ceopt.formulations.space.reachable import first_amount, limit_words
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, rows_to_keep, taken
 from ceopt.formulations.targets import (
     AtLeast,
@@ -417,6 +418,9 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
             unchecked.append(f"{feature.name}: does not go missing")
         if feature.codes and not feature.codes_in_reach:
             unchecked.append(f"{feature.name}: does not become a code")
+        for word, limit in (("max_down", feature.max_down), ("max_up", feature.max_up)):
+            if limit is not None:
+                unchecked.append(f"{feature.name}: {word} {limit if isinstance(limit, str) else digits(limit)}")
         if feature.step is not None and not feature.step_inferred:
             unchecked.append(f"{feature.name}: steps of {digits(feature.step)}")
     for place, rule in enumerate(rules):
@@ -462,6 +466,10 @@ def _faults_of_moves(feature: Feature, factual: float, value: float, *, seen_ste
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > factual:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
+    side: Side = "up" if value > factual else "down"
+    limit = feature.max_up if side == "up" else feature.max_down
+    if limit is not None and excess(limit, factual, value) > 0.0:
+        yield f"moves by more than {limit_words(feature, side, factual)}, from {before!r} to {after!r}"
     is_rule = seen_steps or not feature.step_inferred
     if is_rule and feature.step is not None and is_off_steps(feature.step, factual, value):
         yield f"moves in steps of {digits(feature.step)}, but goes from {before!r} to {after!r}"

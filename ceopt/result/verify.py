@@ -165,9 +165,9 @@ def verify(
     """Ask the user's own model about every answer and check every rule of the space and of ``constraints``.
 
     Independent of how the answers were found. It checks kinds, levels, whole numbers, bounds set by the user,
-    immutable columns, directions, steps, and each rule's own check. A person outside the bounds may stay or come
-    nearer; without a factual nobody is known to be. Bounds and steps that were inferred from data are not checked.
-    Columns that are not in the space are ignored, with one warning.
+    immutable columns, directions, limits about the person, steps, and each rule's own check. A person outside the
+    bounds may stay or come nearer; without a factual nobody is known to be. Bounds and steps that were inferred from
+    data are not checked. Columns that are not in the space are ignored, with one warning.
 
     A hull that the search has enlarged is checked at its enlarged radius (``answers.relaxed``).
 

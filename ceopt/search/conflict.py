@@ -17,16 +17,17 @@ from ceopt.base.said import said, together
 from ceopt.formulations.constraints import AbstractRule, Linear, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic, no_further_words, widens_itself
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.formulations.space.reachable import Interval, limits_of, reach_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.search.relaxation import LATE, Relaxer
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import counted
-from ceopt.words.sentences import rule_said, value_phrase
+from ceopt.words.sentences import limit_said, rule_said, value_phrase
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.limits import Limit
     from ceopt.formulations.space.reachable import Reach
     from ceopt.search.prepare import Prepared
     from ceopt.search.solve_program import Person
@@ -149,6 +150,8 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         row = None if may_be_label else Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # of the two above
         sentence = said(f"{name} may only {word} from {current}", template, column=name, value=phrase)
         yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
+    if not is_label:
+        yield from _limits_of(feature, x0, may_be_label=may_be_label)
     yield from _bounds_of(feature, x0, may_be_label=may_be_label)
     if feature.step is not None and not is_label and not (feature.codes and feature.kind == "continuous"):
         word = f"steps of {_text(feature.step)}"
@@ -160,6 +163,25 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
             text = f"{name} moves in {word} from {current}, as its data do"
             sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=phrase)
         yield SpaceRule(feature, word, sentence, {"step": None}, None)
+
+
+def _limits_of(feature: Feature, x0: float, *, may_be_label: bool) -> Iterator[SpaceRule]:
+    """Give the limits about the person."""
+    lowest, highest = limits_of(feature, x0)
+    if feature.max_down is not None:
+        row = None if may_be_label else Linear({feature.name: 1.0}, ">=", lowest)
+        word = f"max_down {_limit(feature.max_down)}"
+        yield SpaceRule(feature, word, limit_said(feature, "down", x0), {"max_down": None}, row)
+    if feature.max_up is not None:
+        row = None if may_be_label else Linear({feature.name: 1.0}, "<=", highest)
+        word = f"max_up {_limit(feature.max_up)}"
+        yield SpaceRule(feature, word, limit_said(feature, "up", x0), {"max_up": None}, row)
+
+
+def _limit(limit: Limit) -> str:
+    if isinstance(limit, str):
+        return limit
+    return _text(limit)
 
 
 def _bounds_of(feature: Feature, x0: float, *, may_be_label: bool) -> Iterator[SpaceRule]:

@@ -377,6 +377,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         gap = 0.0
     target = asked.target  # locals of their own: what is put into words when read keeps no question alive
     reach = question.person.reach
+    factual = question.factual
     has_all = len(answers) == asked.n
     is_proved = last.proved and len(answers) == len(state.answers)
     return SolutionSet(
@@ -395,7 +396,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
         target=when_read(lambda: target_said(target)),
-        removed=when_read(lambda: removed_said(space, reach)),
+        removed=when_read(lambda: removed_said(space, reach, factual)),
         query_id=query_id,
         space=space,
         rules=rules_said(asked.rules, space),

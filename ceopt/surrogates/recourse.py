@@ -408,7 +408,7 @@ class _Outcome:
             versions=dict(versions()),
             options=options,
             target=wanted_said(_text(self.target), self.target),
-            removed=removed_said(space, reach_of(space, self.factual)),
+            removed=removed_said(space, reach_of(space, self.factual), self.factual),
             space=space,
             rules=rules_said(settings.rules, space),
             surrogate=report,

@@ -24,7 +24,7 @@ from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
 from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
-from ceopt.formulations.space.reachable import Interval, multiples
+from ceopt.formulations.space.reachable import Interval, ends_of_many, multiples
 from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_rows,
@@ -637,9 +637,22 @@ class ScaledFrame(AbstractPoints):
                 low[:, place] = own[:, place]
             if feature.direction == "decreasing":
                 high[:, place] = own[:, place]
+            if feature.kind != "categorical":
+                lowest, highest = self._limits(j, coordinates[:, j])
+                low[:, place.start] = np.maximum(low[:, place.start], lowest)
+                high[:, place.start] = np.minimum(high[:, place.start], highest)
             stays = feature.are_codes(coordinates[:, j])  # who stands on a code stays, and nobody becomes one
             low[stays, place] = high[stays, place] = own[stays, place]
         return low, high
+
+    def _limits(self, j: int, own: Floats) -> tuple[Floats, Floats]:
+        """Return the entries (n,) at which the limits of column j about each person end."""
+        feature = tuple(self.space)[j]
+        lowest, highest = ends_of_many(feature, own)
+        if feature.is_finite:
+            last = max(len(feature.levels) - 1.0, 1.0)
+            return lowest / last, highest / last
+        return (lowest - self.least[j]) / self.width[j], (highest - self.least[j]) / self.width[j]
 
     def legal(self, points: Floats, factual: Floats, *, whole: Flags | None = None) -> Floats:
         """Return the coordinates (n, d) nearest to points (n, p) that people at coordinates (n, d) may reach.
@@ -668,12 +681,13 @@ class ScaledFrame(AbstractPoints):
 
 
 def _within(feature: Feature, own: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of what may be reached in the direction in which a column moves."""
+    """Return the ends of what may be reached in the direction in which a column moves, within its limits."""
     if feature.direction == "increasing":
         low = own
     if feature.direction == "decreasing":
         high = own
-    return low, high
+    lowest, highest = ends_of_many(feature, own)
+    return np.maximum(low, lowest), np.minimum(high, highest)
 
 
 def _spacing(feature: Feature, *, whole: bool) -> float | None:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from ceopt.base.said import Phrase, Said, phrases_of
+from ceopt.base.said import Phrase, Said, phrases_of, said
 from ceopt.formulations.constraints import (
     RULES,
     AllowedRows,
@@ -27,7 +28,8 @@ from ceopt.formulations.constraints import (
 )
 from ceopt.formulations.constraints.causal_structure import parse_equations
 from ceopt.formulations.space.feature import MISSING, is_gap
-from ceopt.formulations.space.reachable import Levels, removed_by
+from ceopt.formulations.space.limits import allowance
+from ceopt.formulations.space.reachable import Levels, limit_words, limits_that_bind, removed_by, stepped
 from ceopt.formulations.space.space import RuleWarning, warn
 from ceopt.formulations.targets import (
     AtLeast,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from ceopt.base.results import Status
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.limits import Side
     from ceopt.formulations.space.reachable import Interval, Reach
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -826,12 +829,42 @@ def wanted_said(text: str, target: Any) -> str:
     return text
 
 
-def removed_said(space: FeatureSpace, reach: Reach) -> dict[str, str]:
-    """Return, per column that lost something, what the person cannot do."""
+def removed_said(space: FeatureSpace, reach: Reach, factual: Mapping[str, float]) -> dict[str, str]:
+    """Return, per column that lost something, what the person cannot do, and which limit about the person says so."""
     removed: dict[str, str] = {}
-    for name, text in removed_by(space, reach).items():
-        removed[name] = Said(text, (_removed(space[name], reach[name]),))
+    for name, text in removed_by(space, reach, factual).items():
+        feature = space[name]
+        phrase = _removed(feature, reach[name])
+        limits = [limit_said(feature, side, factual[name]) for side in limits_that_bind(feature, factual[name])]
+        if limits:
+            phrase = Phrase(ALL_OF, {"rules": (phrase, *chain.from_iterable(map(phrases_of, limits)))})
+        removed[name] = Said(text, (phrase,))
     return removed
+
+
+#: Templates of limits about the person: so much, a share that is so much, one level, several levels.
+_LIMITS: Final[Mapping[Side, tuple[str, str, str, str]]] = {
+    "down": ("may_fall_by", "may_fall_by_share", "may_fall_by_level", "may_fall_by_levels"),
+    "up": ("may_rise_by", "may_rise_by_share", "may_rise_by_level", "may_rise_by_levels"),
+}
+
+
+def limit_said(feature: Feature, side: Side, x0: float) -> str:
+    """Return the sentence of a limit as it binds someone who stands at a coordinate."""
+    limit = feature.max_up if side == "up" else feature.max_down
+    assert limit is not None  # noqa: S101 - who asks has seen to it
+    amount, share, level, levels = _LIMITS[side]
+    words = limit_words(feature, side, x0)
+    text = f"{feature.name} may {'rise' if side == 'up' else 'fall'} by no more than {words}"
+    if feature.kind == "ordinal":
+        if limit == 1:
+            return said(text, level, column=feature.name)
+        return said(text, levels, column=feature.name, count=float(limit))
+    width = value_phrase(feature, float(stepped(feature, allowance(limit, x0))))
+    if not isinstance(limit, str):
+        return said(text, amount, column=feature.name, value=width)
+    own = value_phrase(feature, abs(x0))
+    return said(text, share, column=feature.name, value=width, share=float(limit.removesuffix("%")), own=own)
 
 
 def _target(target: Target) -> Phrase:

@@ -28,6 +28,7 @@ from ceopt.formulations.space.dtypes import (
     pool,
 )
 from ceopt.formulations.space.dtypes import pool as array_of
+from ceopt.formulations.space.limits import Limit, LimitCheck, require_limits
 from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
 from ceopt.solvers.checks import (
     LARGEST,
@@ -88,6 +89,7 @@ _FLAGS = dict.fromkeys(
 _DECIMALS = {"decimals": OrNone(whole_from(0))}
 _STATISTICS = dict.fromkeys(("mad", "std", "range"), OrNone(_SIZE))
 _BOUNDS = dict.fromkeys(("lower", "upper"), _BOUND)
+_LIMITS = dict.fromkeys(("max_up", "max_down"), LimitCheck())
 
 
 def settled(given: Any) -> dict[str, Any]:
@@ -103,6 +105,8 @@ def settled(given: Any) -> dict[str, Any]:
     else:
         new |= _bounds(who, given, new)
     new |= _codes(who, given, new)
+    new |= _fields(who, _LIMITS, given)
+    require_limits(who, given.kind, max_up=new["max_up"], max_down=new["max_down"])
     return new | _labels(who, given, new)
 
 
@@ -403,6 +407,10 @@ class Feature:
         Whether the column may move at all.
     direction
         ``"any"``, ``"increasing"`` or ``"decreasing"``; ``"up"`` and ``"down"`` mean the latter two.
+    max_up, max_down
+        How far the column may move to a side from the person's own value: a number in its unit (whole levels of an
+        ordinal column), or ``"20%"`` of the size of that value, rounded down to the step; ``None`` for no limit. A
+        share is counted in decimal numbers. Of the limit, the bounds and the direction the tightest holds.
     weight
         Price of a move, one number or ``(down, up)``.
     unit
@@ -441,7 +449,7 @@ class Feature:
     Raises
     ------
     InvalidValueError
-        Contradictory or misplaced bounds, levels, step, direction or weight.
+        Contradictory or misplaced bounds, levels, step, direction, limits or weight.
     InvalidTypeError
         An argument of the wrong type.
     UnknownNameError
@@ -462,6 +470,8 @@ class Feature:
     levels: tuple[Level, ...] = field(default=(), kw_only=True)
     mutable: bool = field(default=True, kw_only=True)
     direction: Direction = field(default="any", kw_only=True)
+    max_up: Limit | None = field(default=None, kw_only=True)
+    max_down: Limit | None = field(default=None, kw_only=True)
     weight: float | tuple[float, float] = field(default=1.0, kw_only=True)
     unit: str | None = field(default=None, kw_only=True)
     mad: float | None = field(default=None, kw_only=True)
@@ -810,6 +820,8 @@ def changed(
         news["step"] = None  # that of the data's decimals is a guess, which a kind that is named takes back
     if kind is not None and kind != feature.kind:
         news = _of_kind(feature, kind, news) | {"kind": kind}
+        if {kind, feature.kind} != _NUMBERS:  # a limit counted in other things
+            news = {"max_up": None, "max_down": None} | news
     elif "levels" in news and feature.is_finite:
         news |= _known(feature, news["levels"])
     return replace(feature, **news, level_labels=())  # which ``relabelled`` puts back
@@ -1005,6 +1017,8 @@ _LATER = {
     "decimals": None,
     "label": None,
     "level_labels": (),
+    "max_up": None,
+    "max_down": None,
 }
 _FIELDS = tuple(field.name for field in fields(Feature) if field.init)
 

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.limits import SIDES, Side, allowance, ends, exact, written
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS, STEP_ROUNDINGS
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError
@@ -299,23 +301,90 @@ def only_at(part: Interval | Levels, value: float) -> Interval | Levels:
     return replace(part, labels=()).narrowed(value, value)
 
 
+# ---- limits about the person -----------------------------------------------------------------------------------------
+def limits_of(feature: Feature, value: float) -> tuple[float, float]:
+    """Return the lowest and the highest coordinate that a column's limits leave a person; infinite without a limit.
+
+    A cell that is missing or holds a code has none, as it is no amount to count from.
+
+    They are not yet rounded to the steps from the person's own value, which the reach knows.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.space import Feature
+    >>> limits_of(Feature("share", kind="continuous", max_up="29%", max_down=0.1), 100.0)
+    (99.9, 129.0)
+    """
+    if (feature.max_down is None and feature.max_up is None) or feature.is_label(value):
+        return -math.inf, math.inf
+    return ends(feature.max_down, feature.max_up, value)
+
+
+def ends_of_many(feature: Feature, values: Floats) -> tuple[Floats, Floats]:
+    """Return :func:`limits_of` for the values (n,) of many people, (n,) each."""
+    if feature.max_down is None and feature.max_up is None:
+        return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+    found = np.array([limits_of(feature, value) for value in values.tolist()], dtype=np.float64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def limit_words(feature: Feature, side: Side, value: float) -> str:
+    """Return a limit as it binds someone who stands at a value.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.space import Feature
+    >>> limit_words(Feature("income", kind="continuous", max_up="20%"), "up", 30_000.0)
+    'max_up of income (20% of 30,000 = 6,000)'
+    >>> limit_words(Feature("age", kind="integer", max_up="20%"), "up", 33.0)
+    'max_up of age (20% of 33 = 6.6, rounded down to 6)'
+    """
+    limit = feature.max_up if side == "up" else feature.max_down
+    assert limit is not None  # noqa: S101 - who asks has seen to it
+    width = allowance(limit, value)
+    words = written(width, ",")
+    if isinstance(limit, str):
+        own = written(exact(value), ",")
+        size = f"the size of {own}" if value < 0 else own
+        words = f"{limit} of {size} = {words}"
+    elif feature.kind == "ordinal":
+        words += " level" if limit == 1 else " levels"
+    room = stepped(feature, width)
+    if room != width:
+        words += f", rounded down to {written(room, ',')}"
+    return f"max_{side} of {feature.name} ({words})"
+
+
+def stepped(feature: Feature, width: Fraction) -> Fraction:
+    """Return the greatest whole number of a column's steps that is no longer than a width; the width without steps."""
+    if feature.is_finite or feature.spacing is None:
+        return width
+    step = exact(feature.spacing)
+    return width // step * step
+
+
+# ---- the reach of a person -------------------------------------------------------------------------------------------
+
+
 def reach_of(space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, Interval | Levels]:
     """Return what each column of ``space`` may become for the person at ``factual`` (coordinates by name)."""
     return {feature.name: _reach(feature, factual[feature.name]) for feature in space}
 
 
-def _reach(feature: Feature, x0: float) -> Interval | Levels:
+def _reach(feature: Feature, x0: float, *, is_limited: bool = True) -> Interval | Levels:
+    """Return what a column may become; without its limits about the person, if so asked."""
+    lowest, highest = limits_of(feature, x0) if is_limited else (-math.inf, math.inf)
     stays = not feature.mutable
     if x0 == MISSING:
         stays = stays or feature.missing == "stays"
     if feature.is_label(x0):
         stays = stays or math.isinf(feature.fill)
     if feature.is_finite:
-        return _levels(feature, x0, stays=stays)
-    return _numbers(feature, x0, stays=stays)
+        return _levels(feature, x0, (lowest, highest), stays=stays)
+    return _numbers(feature, x0, (lowest, highest), stays=stays)
 
 
-def _levels(feature: Feature, x0: float, *, stays: bool) -> Levels:
+def _levels(feature: Feature, x0: float, limits: tuple[float, float], *, stays: bool) -> Levels:
     if stays:
         return Levels((), (MISSING,)) if x0 == MISSING else Levels((int(x0),))
     ranks = tuple(range(len(feature.levels)))
@@ -329,10 +398,11 @@ def _levels(feature: Feature, x0: float, *, stays: bool) -> Levels:
             ranks = tuple(rank for rank in ranks if rank >= x0 or feature.is_code(rank))
         elif feature.direction == "decreasing":
             ranks = tuple(rank for rank in ranks if rank <= x0 or feature.is_code(rank))
+        ranks = tuple(rank for rank in ranks if limits[0] <= rank <= limits[1] or feature.is_code(rank))
     return Levels(ranks, labels)
 
 
-def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
+def _numbers(feature: Feature, x0: float, limits: tuple[float, float], *, stays: bool) -> Interval:
     if stays:
         return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
     lower, upper, anchor = feature.lower, feature.upper, x0
@@ -348,6 +418,7 @@ def _numbers(feature: Feature, x0: float, *, stays: bool) -> Interval:
             lower = x0
         if feature.direction == "decreasing":
             upper = x0
+        lower, upper = max(lower, limits[0]), min(upper, limits[1])
     others = tuple(sorted(labels))
     if not math.isfinite(anchor):
         return Interval(lower, upper)
@@ -369,8 +440,27 @@ def first_amount(feature: Feature) -> float:
     return feature.lower if math.isfinite(feature.lower) else 0.0
 
 
-def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
-    """Report, per column that lost something, what the person cannot do: ``{"age": "fixed at 35"}``."""
+def limits_that_bind(feature: Feature, x0: float) -> tuple[Side, ...]:
+    """Return the sides on which a limit about the person, and no bound or direction, is where the reach ends."""
+    if (feature.max_down is None and feature.max_up is None) or feature.is_label(x0):
+        return ()
+    held = _ends(_reach(feature, x0))
+    free = _ends(_reach(feature, x0, is_limited=False))
+    return tuple(side for side, own, other in zip(SIDES, held, free, strict=True) if own != other)
+
+
+def _ends(part: Interval | Levels) -> tuple[float, float]:
+    if isinstance(part, Levels):
+        return part.ranks[0], part.ranks[-1]
+    return part.lower, part.upper
+
+
+def removed_by(space: FeatureSpace, reach: Reach, factual: Mapping[str, float]) -> dict[str, str]:
+    """Report, per column that lost something, what the person cannot do: ``{"age": "fixed at 35"}``.
+
+    Where a limit about the person is what took it, it is named: "stays within 0 and 36000 by max_up of income (20% of
+    30,000 = 6,000)".
+    """
     report: dict[str, str] = {}
     for feature in space:
         part = reach[feature.name]
@@ -382,6 +472,10 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
                 report[feature.name] = f"cannot become {', '.join(lost)}"
         elif part.lower > feature.lower or part.upper < feature.upper:
             report[feature.name] = f"stays within {digits(part.lower)} and {digits(part.upper)}"
+        if feature.name in report:
+            x0 = factual[feature.name]
+            limits = [limit_words(feature, side, x0) for side in limits_that_bind(feature, x0)]
+            report[feature.name] += " by " * bool(limits) + " and ".join(limits)
     return report
 
 

@@ -30,6 +30,7 @@ from ceopt.formulations.space.feature import (
 )
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
 from ceopt.formulations.space.labels import check_labels, relabelled, with_labels
+from ceopt.formulations.space.limits import Limit
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
@@ -144,9 +145,10 @@ _PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
 
 #: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
 _TITLES: Final = (
-    "name", "kind", "range or levels", "missing", "fill", "may move", "step", "weight", "unit", "label", "guess"
+    "name", "kind", "range or levels", "missing", "fill", "may move", "at most", "step", "weight", "unit", "label",
+    "guess",
 )  # fmt: skip
-_OPTIONAL: Final = {"missing", "fill", "step", "unit", "label"}
+_OPTIONAL: Final = {"missing", "fill", "at most", "step", "unit", "label"}
 _MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
 _MISSING: Final = {False: "", True: "may be", "stays": "stays", "may_vanish": "may vanish"}
 #: Characters of a list of levels, and of codes with what they mean, that are shown.
@@ -189,12 +191,19 @@ def _cells(feature: Feature) -> tuple[str, ...]:
         _MISSING[feature.missing],
         _fill(feature),
         _MOVES[feature.direction] if feature.mutable else "fixed",
+        _limits(feature),
         "" if feature.step is None else digits(feature.step),
         _weight(feature),
         printable(feature.unit or ""),
         _label(feature),
         printable(feature.guess or "as given"),
     )
+
+
+def _limits(feature: Feature) -> str:
+    limits = {"down": feature.max_down, "up": feature.max_up}
+    known = {side: limit for side, limit in limits.items() if limit is not None}
+    return ", ".join(f"{side} {limit if isinstance(limit, str) else digits(limit)}" for side, limit in known.items())
 
 
 def _weight(feature: Feature) -> str:
@@ -427,6 +436,8 @@ class FeatureSpace:
         upper: float | None = None,
         step: float | None = None,
         levels: Sequence[Any] | None = None,
+        max_up: Limit | None = None,
+        max_down: Limit | None = None,
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
         missing: Missing | None = None,
@@ -437,7 +448,7 @@ class FeatureSpace:
         level_labels: Mapping[Any, str] | None = None,
         data: pd.DataFrame | None = None,
     ) -> Self:
-        """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
+        """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove bounds.
 
         Parameters
         ----------
@@ -445,14 +456,15 @@ class FeatureSpace:
             The column, or a list of several that all become so.
         kind
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
-            become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
-            so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
+            become numbers only where they are numbers. A step and bounds are dropped where the new kind has none,
+            limits where it counts other things, and a step that was seen in the data where a kind of numbers is named:
+            "continuous" takes any number.
         missing, fill, codes, codes_in_reach
             As in :class:`Feature`.
-        mutable, direction, lower, upper, step, levels, weight, unit, label, level_labels
+        mutable, direction, lower, upper, step, levels, max_up, max_down, weight, unit, label, level_labels
             As in :class:`Feature`. Bounds set here are rules: who stands outside may stay or come nearer. ``levels``
             replaces what may be held: of an inferred column a choice or new order of its levels, of one made by hand
-            any. "" removes a label and {} those of levels; a level that goes takes its label along.
+            any. "" removes a label and {} those of levels, infinity a limit; a level that goes takes its label along.
         data
             Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
             missing or hold a code do not count; with ``codes`` also bounds that were seen in data, which stay such.
@@ -489,6 +501,8 @@ class FeatureSpace:
                 upper=upper,
                 step=step,
                 levels=levels,
+                max_up=max_up,
+                max_down=max_down,
                 weight=weight,
                 unit=unit,
                 missing=missing,

@@ -633,3 +633,23 @@ def test_people_beyond_a_rule_are_noted_in_the_words_of_the_command(files, credi
 
     (files.path / "rules.json").write_text(json.dumps([rule | {"beyond": "no_further"}]))
     assert "beyond it today" not in asked("--row", first, "--row", second, "--rules", "rules.json").stderr
+
+
+def test_columns_move_as_far_as_options_say(files):
+    first, _ = files.rejected
+    said = asked(
+        "--row", first, "--show-space", "--max-up", "income=20%", "--max-up", "loans=2", "--max-down", "income=0"
+    )
+    lines = {line.split()[0]: line for line in said.stderr.splitlines() if line}
+    assert " down 0, up 20% " in lines["income"]
+    assert " up 2 " in lines["loans"]
+    for given, says in {
+        ("--max-up", "income"): "--max-up needs COL=BY, such as income=20% or age=2, but it is 'income'.",
+        ("--max-up", "income=some"): "Column 'income' needs max_up to be a number of at least 0, or a percentage",
+        ("--max-down", "incme=2"): "but column is 'incme'. Did you mean 'income'?",
+    }.items():
+        refused = asked("--row", first, *given)
+        assert refused.exit_code == 2
+        assert says in refused.stderr
+    twice = asked("--row", first, "--max-up", "income=2", "--max-up", "income=3")
+    assert "--max-up needs each column once, but 'income' is there twice." in twice.stderr

@@ -109,7 +109,7 @@ def test_words_that_nobody_has_read_are_the_same_in_every_copy(copied, row):
 def test_words_are_made_when_somebody_reads_them_and_once(monkeypatch, row):
     made = []
 
-    def removed_said(space, reach):
+    def removed_said(space, reach, factual):
         made.append(reach)
         return {"a": f"one of {len(space)} columns"}
 

@@ -190,7 +190,7 @@ def test_a_target_of_a_black_box_is_said_as_it_was_given(target, german):
 def test_what_the_space_takes_from_a_person_is_said():
     factual = MONEY.row({"income": 2000.0, "debt": 500, "school": "mid", "job": "cook", "owner": 1})
     limits = MONEY.update("income", direction="increasing").update("debt", lower=-math.inf, direction="decreasing")
-    removed = removed_said(limits, reach_of(limits, factual))
+    removed = removed_said(limits, reach_of(limits, factual), factual)
 
     assert {name: ENGLISH.say(text) for name, text in removed.items()} == {
         "income": "income stays between 2,000 and 90,000 euros",
@@ -221,6 +221,6 @@ def test_rules_of_the_space_are_said():
 
 
 def test_a_row_of_every_kind_has_no_limit_without_words():
-    removed = removed_said(SPACE, reach_of(SPACE, SPACE.row(ROW)))
+    removed = removed_said(SPACE, reach_of(SPACE, SPACE.row(ROW)), SPACE.row(ROW))
 
     assert all(isinstance(text, Said) and GERMAN.say(text) != text for text in removed.values())
