@@ -62,7 +62,7 @@ def _choices(feature: ceopt.Feature, own: Any) -> list[Any]:
     if _is_label(feature, own) and not may_be_filled:
         return [own]
     others: list[Any] = []
-    if feature.codes_in_reach:
+    if feature.codes_in_reach and may_be_filled:
         others += feature.codes
     if feature.missing == "may_vanish" and may_be_filled:
         others.append(math.nan)
