@@ -13,6 +13,7 @@ import pytest
 from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
+from rowtext import rows
 from with_gaps import PEOPLE, SPACE, block, by_hand, is_label, points, raw, wanted, weights_of
 
 from ceopt.formulations.columns import Price
@@ -163,6 +164,19 @@ def test_two_filled_answers_are_apart_by_their_amounts() -> None:
     assert not apart.differ(space, home, home, seven)
     assert not Distinct().differ(space, home, five, seven)  # filled in is one way
     assert Distinct().differ(space, five, home, seven)  # it goes, or rises
+
+
+def test_a_cell_that_is_filled_in_moves_one_way() -> None:
+    model, x = block(PEOPLE[1])
+    program = SimpleNamespace(model=model, x=x)
+    Distinct().exclude(program, x.point | {"wage": 2.0, "size": 1.0, "job": 0.0})
+    assert rows(model.distinct[1], "otherwise") == ["+1 level[job,cook] -1 missing[size] -1 missing[wage] <= 0"]
+    model, x = block(PEOPLE[2])
+    program = SimpleNamespace(model=model, x=x)
+    Distinct().exclude(program, x.point | {"score": 1.0})
+    Distinct().exclude(program, x.point | {"score": 0.5, "wage": math.inf})
+    assert rows(model.distinct[1], "otherwise") == ["-1 code[score,-9.0] -1 code[score,0.5] <= -1"]
+    assert rows(model.distinct[2], "otherwise") == ["+1 code[score,0.5] +1 missing[wage] <= 1"]
 
 
 def test_the_row_of_a_distance_from_a_label_reads_no_number() -> None:
