@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,13 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from ceopt.formulations import Factual
+from ceopt.formulations.costs import L0, L2, Changes, Linf
 from ceopt.formulations.linear_form import LinearForm, total
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.feature import is_gap
 from ceopt.formulations.space.reachable import Interval
 
-__all__ = ["PEOPLE", "SPACE", "block", "is_label", "points", "raw", "wanted", "weights_of"]
+__all__ = ["PEOPLE", "SPACE", "block", "by_hand", "is_label", "points", "raw", "wanted", "weights_of"]
 
 Floats = NDArray[np.float64]
 
@@ -112,3 +114,48 @@ def weights_of(x: Factual, draw: np.random.Generator) -> dict[tuple[str, float],
     """Return what is paid for each value in reach, at random."""
     pairs = dict.fromkeys((name, value) for point in points(x) for name, value in point.items())
     return {pair: float(draw.integers(-8, 9)) / 2.0 for pair in pairs}
+
+
+# ---- what a move costs, by the words of the documentation ------------------------------------------------------------
+def length_of(feature: Feature, one: Any, other: Any) -> float:
+    """Return how far a move goes, with its sign, between two amounts in raw units."""
+    if feature.kind == "categorical":
+        return 1.0
+    if feature.is_finite:
+        return float(feature.levels.index(other) - feature.levels.index(one))
+    return float(other - one)
+
+
+def part_of(cost: Any, feature: Feature, one: Any, other: Any) -> float:
+    """Return what a changed column adds, to the square of an l2 its root."""
+    twice = 1.0
+    if getattr(cost, "count", "features") == "columns" and feature.kind == "categorical":
+        twice = math.sqrt(2.0) if isinstance(cost, L2) else 2.0
+    is_filled = is_label(feature.name, one) or is_label(feature.name, other)
+    weight = max(feature.weights)
+    if not is_filled:
+        weight = feature.weights[length_of(feature, one, other) > 0.0]
+    if isinstance(cost, Changes):
+        return twice
+    if isinstance(cost, L0):
+        return weight
+    if is_filled:
+        return feature.fill * weight * twice
+    scale = feature.scale(cost.scale) if isinstance(cost.scale, str) else cost.scale.get(feature.name, 1.0)
+    return twice * weight * abs(length_of(feature, one, other)) / scale
+
+
+def by_hand(cost: Any, before: dict[str, Any], after: dict[str, Any]) -> float:
+    """Return what a move costs by the words of the documentation."""
+    if hasattr(cost, "terms"):
+        return sum(factor * by_hand(part, before, after) for factor, part in cost.terms)
+    if hasattr(cost, "unit"):
+        return by_hand(cost.cost, before, after)
+    pairs = [(feature, before[feature.name], after[feature.name]) for feature in SPACE]
+    parts = [part_of(cost, feature, one, other) for feature, one, other in pairs if one != other]
+    if isinstance(cost, Linf):
+        return max(parts, default=0.0)
+    if isinstance(cost, L2):
+        square = sum(part * part for part in parts)
+        return square if cost.squared else math.sqrt(square)
+    return sum(parts)

@@ -917,7 +917,7 @@ def _transitions(value: Any, column: Any, space: FeatureSpace) -> Any:
     """Return a mapping whose keys are levels of the column, where their texts are."""
     if not isinstance(value, dict) or not isinstance(column, str) or column not in space:
         return value
-    levels = {_text(level): level for level in space[column].levels}
+    levels = {_text(level): level for level in (*space[column].levels, None)}
     return {levels.get(key, key): targets for key, targets in value.items()}
 
 

@@ -239,9 +239,13 @@ class Condition:
             case "changed":
                 return f"{self.column} {'changes' if self.value else 'stays'}"
             case "in":
-                return f"{self.column} is one of {', '.join(map(repr, self.value))}"
+                return f"{self.column} is one of {', '.join(map(_word, self.value))}"
             case _:
-                return f"{self.column} {self.op} {self.value!r}"
+                return f"{self.column} {self.op} {_word(self.value)}"
+
+
+def _word(value: Any) -> str:
+    return "missing" if is_gap(value) else repr(value)
 
 
 def _bound(feature: Feature, value: Any) -> float:

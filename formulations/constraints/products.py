@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import Numeric
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point, is_off_amounts
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, total
 from ceopt.formulations.space.feature import Feature, column_tolerance
@@ -362,9 +362,16 @@ class AbstractFormula(AbstractRule):
                 then = "Leave the rule out, or make the column ordinal or a number."
                 raise InvalidTypeError(who, "columns that are numbers, ranks or 0/1", but, then)
 
+    def require_amounts(self, x: Factual) -> None:
+        """Refuse a column of the formula that may hold no amount for the person, naming it."""
+        for name in self.reads:
+            x.coordinate(name).require_amount(type(self).__name__)
+
     # ---- plain numbers -----------------------------------------------------------------------------------------------
     def residual(self, space: FeatureSpace, factual: Point) -> float:
         """Return by how much a person's row misses the formula, which is kept; 0 where it does not."""
+        if is_off_amounts(space, self.reads, factual):
+            return 0.0
         off = factual[self.column] - self._formula(factual)
         if not math.isfinite(off):
             return 0.0
@@ -378,6 +385,8 @@ class AbstractFormula(AbstractRule):
     def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
         """Return by how much the column is more than half a step off the formula and the residual."""
         assert factual is not None  # noqa: S101 - needs_factual
+        if is_off_amounts(space, self.reads, factual, point):
+            return math.inf
         goal = self._formula(point)
         if not math.isfinite(goal):
             return math.inf
@@ -388,13 +397,19 @@ class AbstractFormula(AbstractRule):
         return max(off - half_step(feature), 0.0) if off > _allowed(feature, size) else 0.0
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) with the column computed anew where it misses the formula."""
+        """Return points (n, d) with the column computed anew where it misses the formula, of those with amounts."""
+        if is_off_amounts(space, self.reads, factual):
+            return points
+        holds_amounts = np.ones(len(points), dtype=bool)
+        for name in self.reads:
+            holds_amounts &= ~space[name].are_labels(points[:, space.names.index(name)])
         j = space.names.index(self.column)
         feature = space[self.column]
         with np.errstate(all="ignore"):
             goals = self.computed({name: points[:, space.names.index(name)] for name in self.inputs})
         goals = np.broadcast_to(goals, len(points)) + self.residual(space, factual)
-        is_off = np.isfinite(goals) & ~(np.abs(points[:, j] - goals) <= half_step(feature))
+        with np.errstate(invalid="ignore"):
+            is_off = np.isfinite(goals) & ~(np.abs(points[:, j] - goals) <= half_step(feature)) & holds_amounts
         if not is_off.any():
             return points
         values = goals[is_off]
@@ -508,7 +523,8 @@ class Ratio(AbstractFormula):
     InvalidTypeError
         A name that is no text, or a categorical column.
     InvalidValueError
-        The same column twice; a denominator that may reach 0 (when built, where it depends on the person).
+        The same column twice; a denominator that may reach 0 (when built, where it depends on the person); a column
+        that may be missing or on a code for the person (when built).
     UnboundedFeatureError
         One of y and d has steps, and the other has no bounds (when built).
     UnsupportedProblemError
@@ -588,6 +604,7 @@ class Ratio(AbstractFormula):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows ``row``, and those of the product of column and denominator."""
+        self.require_amounts(x)
         whole = reach_of(x.space, x.point)[self.denominator]  # a budget narrows the block's own, now and then
         self._refuse_zero(*_part_ends(whole))
         low, high = _part_ends(x.reach[self.denominator])
@@ -648,7 +665,8 @@ class Product(AbstractFormula):
     InvalidTypeError
         A name that is no text, no list of factors, or a categorical column.
     InvalidValueError
-        Fewer than two factors, or the column itself among them.
+        Fewer than two factors, or the column itself among them; a column that may be missing or on a code for the
+        person (when built).
     UnboundedFeatureError
         A factor has steps, and another one no bounds (when built).
     UnsupportedProblemError
@@ -720,6 +738,7 @@ class Product(AbstractFormula):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``row``, and those of the product."""
+        self.require_amounts(x)
         product = product_of(block, x, "Product", self.factors)
         scale = _scale(x, self.column)
         form = (x.coordinate(self.column).raw() + product.form.scaled(-1.0)).scaled(1.0 / scale)

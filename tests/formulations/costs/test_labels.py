@@ -12,7 +12,7 @@ import pytest
 from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
-from with_gaps import PEOPLE, SPACE, block, is_label, points, raw, wanted, weights_of
+from with_gaps import PEOPLE, SPACE, block, by_hand, points, raw, wanted, weights_of
 
 from ceopt.formulations import Factual
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
@@ -41,50 +41,6 @@ COSTS: list[AbstractCost] = [
     L2().in_units(0.125),
     (0.5 * L1() + 0.5 * L2(squared=True)).in_units(4.0),
 ]
-
-
-def length_of(feature: Feature, one: Any, other: Any) -> float:
-    """Return how far a move goes, with its sign, between two amounts in raw units."""
-    if feature.kind == "categorical":
-        return 1.0
-    if feature.is_finite:
-        return float(feature.levels.index(other) - feature.levels.index(one))
-    return float(other - one)
-
-
-def part_of(cost: Any, feature: Feature, one: Any, other: Any) -> float:
-    """Return what a changed column adds, to the square of an l2 its root."""
-    twice = 1.0
-    if getattr(cost, "count", "features") == "columns" and feature.kind == "categorical":
-        twice = math.sqrt(2.0) if isinstance(cost, L2) else 2.0
-    is_filled = is_label(feature.name, one) or is_label(feature.name, other)
-    weight = max(feature.weights)
-    if not is_filled:
-        weight = feature.weights[length_of(feature, one, other) > 0.0]
-    if isinstance(cost, Changes):
-        return twice
-    if isinstance(cost, L0):
-        return weight
-    if is_filled:
-        return feature.fill * weight * twice
-    scale = feature.scale(cost.scale) if isinstance(cost.scale, str) else cost.scale.get(feature.name, 1.0)
-    return twice * weight * abs(length_of(feature, one, other)) / scale
-
-
-def by_hand(cost: Any, before: dict[str, Any], after: dict[str, Any]) -> float:
-    """Return what a move costs by the words of the documentation."""
-    if hasattr(cost, "terms"):
-        return sum(factor * by_hand(part, before, after) for factor, part in cost.terms)
-    if hasattr(cost, "unit"):
-        return by_hand(cost.cost, before, after)
-    pairs = [(feature, before[feature.name], after[feature.name]) for feature in SPACE]
-    parts = [part_of(cost, feature, one, other) for feature, one, other in pairs if one != other]
-    if isinstance(cost, Linf):
-        return max(parts, default=0.0)
-    if isinstance(cost, L2):
-        square = sum(part * part for part in parts)
-        return square if cost.squared else math.sqrt(square)
-    return sum(parts)
 
 
 @pytest.mark.parametrize("cost", COSTS, ids=repr)
