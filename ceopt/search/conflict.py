@@ -128,7 +128,7 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     phrase = value_phrase(feature, feature.from_coordinate(x0))
     is_label = feature.is_label(x0)
     may_be_label = is_label or bool(reach_of(FeatureSpace([feature]), {name: x0})[name].labels)
-    if is_label and feature.mutable and (math.isinf(feature.fill) or (x0 == MISSING and feature.missing == "stays")):
+    if is_label and (math.isinf(feature.fill) or (x0 == MISSING and feature.missing == "stays")):
         sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
         free: dict[str, Any] = {"fill": 1.0}
         if feature.missing == "stays":

@@ -105,9 +105,7 @@ def test_legal_rows_are_those_of_the_space(seed):
 def test_a_cell_that_is_missing_is_refused_by_name(frame):
     columns = scaled(frame, income={"missing": True}, job={"missing": True})
 
-    with pytest.raises(
-        InvalidValueError, match="network needs a value in every cell, but column 'income' is missing"
-    ):
+    with pytest.raises(InvalidValueError, match="network needs a value in every cell, but column 'income' is missing"):
         columns.encode(frame.assign(income=[1.0, None, 2.0]))
     with pytest.raises(InvalidValueError, match="column 'job' is missing in row 1. Fill it in first"):
         columns.room(columns.space.coordinates(frame.assign(job=["cook", None, "cook"])))

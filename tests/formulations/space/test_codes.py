@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import warnings
 
 import numpy as np
@@ -111,7 +112,8 @@ def test_a_number_beyond_the_bounds_that_is_no_code_is_asked_about_unless_it_lie
 
 def test_why_nothing_is_possible_names_the_code():
     model = Affine([-1.0, -1.0, -1.0], -10.0, labels=("no", "yes"))
-    result = ceopt.explain(model, PEOPLE[1] | {"worst": 0, "burden": 0}, SPACE, target="yes")
+    space = SPACE.update("inquiries", fill=math.inf)
+    result = ceopt.explain(model, PEOPLE[1] | {"worst": 0, "burden": 0}, space, target="yes")
     assert result.status == "infeasible"
     assert ("inquiries: on a code", "inquiries must stay -9") in [rule[:2] for rule in result.conflict]
 
@@ -125,7 +127,7 @@ def test_why_nothing_is_possible_names_the_code():
 )
 def test_a_code_is_not_all_that_holds_a_column_that_is_fixed_or_moves_one_way(code, held, model):
     """With every rule of ``late`` left out, its amounts reach the target: ``other`` alone is not in conflict."""
-    late = Feature("late", kind="integer", lower=0, upper=9, codes=[code], **held)
+    late = Feature("late", kind="integer", lower=0, upper=9, codes=[code], fill=math.inf, **held)
     space = FeatureSpace([late, Feature("other", kind="integer", lower=0, upper=9, mutable=False)])
     result = ceopt.explain(model, {"late": code, "other": 2}, space, target="yes")
     assert result.status == "infeasible"
