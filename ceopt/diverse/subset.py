@@ -327,7 +327,7 @@ def pool_distances(points: Any, norm: Norm, origin: Any = None, scale: Mapping[s
 
     Numbers and truth values count as they are, or divided by the ``scale`` of their column. In a frame an ordered
     category is its rank over the greatest one, and of any other two different categories, or texts, are 1 apart (where
-    there is no other difference).
+    there is no other difference). A column of a frame that is missing in every row counts nothing.
 
     Raises
     ------
@@ -432,6 +432,8 @@ def _vectors(frame: pd.DataFrame, origin: dict[Any, Any] | None, norm: Norm, sca
                 raise UnknownNameError.among("select", "column of origin", name, list(origin))
             values.append(origin[name])
         cells = pd.Series(values, dtype=object)
+        if cells.isna().all():  # a cell that has stayed missing tells nobody apart
+            continue
         bad = cells.isna() | cells.isin([np.inf, -np.inf])
         if bad.any():
             place = int(bad.to_numpy().argmax())

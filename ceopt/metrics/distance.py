@@ -219,7 +219,7 @@ def distance(
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class MixedColumn:
     """The cells of one column of a table.
 
     ======== ====== =====================================================================
@@ -238,7 +238,7 @@ class Column:
     is_label: NDArray[np.bool_]
     fill: float
 
-    def fills_between(self, other: Column) -> tuple[NDArray[np.bool_], Floats]:
+    def fills_between(self, other: MixedColumn) -> tuple[NDArray[np.bool_], Floats]:
         """Return for each pair of cells whether one of them holds no amount, and the distance if so; (n, m)."""
         is_either = self.is_label[:, None] | other.is_label[None, :]
         return is_either, self.fill * (self.cells[:, None] != other.cells[None, :])
@@ -261,7 +261,7 @@ class Points:
 
     word: str
     values: Floats
-    mixed: tuple[Column, ...] = ()
+    mixed: tuple[MixedColumn, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -353,7 +353,7 @@ def embedded(
     return points
 
 
-def _number_columns(tables: Sequence[TableRows], scales: Floats) -> Iterator[list[Column]]:
+def _number_columns(tables: Sequence[TableRows], scales: Floats) -> Iterator[list[MixedColumn]]:
     """Give each numeric column, of all tables."""
     labels = [rows.hold_no_amount(rows.numbers) for rows in tables]
     for j, name in enumerate(tables[0].numeric):
@@ -361,13 +361,13 @@ def _number_columns(tables: Sequence[TableRows], scales: Floats) -> Iterator[lis
         for rows, is_label in zip(tables, labels, strict=True):
             cells = rows.numbers[:, j]
             values = np.where(is_label[:, j], 0.0, cells / scales[j])
-            column.append(Column(name, values[:, None], cells, is_label[:, j], float(rows.fills[j])))
+            column.append(MixedColumn(name, values[:, None], cells, is_label[:, j], float(rows.fills[j])))
         yield column
 
 
 def _category_columns(
     who: str, tables: Sequence[TableRows], space: FeatureSpace | None, corner: float
-) -> Iterator[list[Column]]:
+) -> Iterator[list[MixedColumn]]:
     """Give each column of levels, of all tables."""
     for j, name in enumerate(tables[0].categorical):
         assert space is not None  # noqa: S101 - refused before
@@ -378,7 +378,7 @@ def _category_columns(
             is_label = np.isin(own, labels)
             values = coordinates if coordinates.shape[1] == 1 else corner * coordinates
             values = np.where(is_label[:, None], 0.0, values)
-            column.append(Column(name, values, own.astype(np.float64), is_label, fill_of(space, name)))
+            column.append(MixedColumn(name, values, own.astype(np.float64), is_label, fill_of(space, name)))
         yield column
 
 

@@ -163,6 +163,7 @@ def _labelled_answer(
         actions=actions,
         asked_by={},
         printed={called(name): digits for name, digits in answer.printed.items() if name in names},
+        ranges={called(name): ends for name, ends in answer.ranges.items() if name in names},
     )
 
 
@@ -214,13 +215,15 @@ def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str
 
 def _stays(text: str) -> bool:
     """Whether what was out of reach from the start left one value."""
-    return any(phrase.name == "must_stay" for phrase in phrases_of(text))
+    return any(phrase.name in {"must_stay", "stays_missing"} for phrase in phrases_of(text))
 
 
 def _bounds(feature: Feature, value: Any) -> Iterator[Phrase]:
     """Give the bounds that somebody has set, but for one at 0, below which there is nothing."""
     if feature.is_finite:
         return
+    if feature.is_label_value(value):
+        value = math.nan
     lower, upper = feature.lower, feature.upper
     if math.isfinite(lower) and lower != 0 and not feature.lower_inferred and feature.direction != "increasing":
         name = "at_least_or_as_today" if value < lower else "at_least"
@@ -280,7 +283,7 @@ def _level(phrase: Phrase, feature: Feature) -> Phrase:
 #: Templates of what becomes of a column.
 _CHANGES: Final = (
     "raise", "lower", "raise_part", "lower_part", "raise_level", "lower_level", "change", "switch_on", "switch_off",
-    "follows", "hold",
+    "fill", "fill_code", "leave_blank", "follows", "hold", "hold_missing",
 )  # fmt: skip
 _IN_NAMES: Final = re.compile(r"[^\w.-]+")
 

@@ -61,6 +61,7 @@ from ceopt.search.phases import (
     look_within_steps,
     with_fewer_columns,
 )
+from ceopt.search.ranges import with_ranges
 from ceopt.search.solve_check_repair import (
     accept_checked,
     fall_back,
@@ -367,6 +368,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     if not state.interrupted:
         pairs = list(zip(marked, [point for _, point in answers], strict=True))
         marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
+        marked = _with_ranges(state, list(zip(marked, [point for _, point in answers], strict=True)))
     gap = None
     bound = first.bound
     if answers and bound is not None:
@@ -404,6 +406,35 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         size=state.size,
         beyond={name: line_without(rule) for name, rule in beyond.items()},
     )
+
+
+def _with_ranges(state: State, answers: Sequence[Answer]) -> list[Counterfactual]:
+    """Return answers that know which amounts would do in place of those that they fill in, unless the time is over."""
+    question = state.question
+
+    def accepts(points: list[dict[str, float]]) -> Sequence[bool]:
+        if question.is_past_grace:
+            raise OutOfTimeError("asking which amounts would do")
+        with question.stopwatch.counting("predict"):
+            accepted: list[bool] = question.prepared.judge(points)[1].tolist()
+        return accepted
+
+    try:
+        return with_ranges(
+            answers,
+            question.settings.rules,
+            question.space,
+            question.factual,
+            reach=question.person.reach,
+            predictor=question.prepared.predictor,
+            accepts=accepts,
+        )
+    except KeyboardInterrupt:
+        if not question.keep_on_interrupt:
+            raise
+    except Exception:  # noqa: BLE001, S110 - the user's own model may raise anything, and the answers stand without
+        pass
+    return [answer for answer, _ in answers]
 
 
 def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:

@@ -558,10 +558,12 @@ class Feature:
         return coordinate in self.codes
 
     def meaning_of(self, value: Any) -> str | None:
-        """Return what a raw value means that is a code; None where that is not said, and of any other value."""
-        for code, meaning in zip(self.codes, self.code_labels):  # noqa: B905 - there may be none at all
-            if code == value and meaning:
-                return meaning
+        """Return what a raw value means that is a code, or its label; None of a code that has none, and of others."""
+        for place, code in enumerate(self.codes):
+            if code == value:
+                meaning = self.code_labels[place] if self.code_labels else ""
+                label = self.level_called(code)
+                return meaning or (None if label == code else str(label))
         return None
 
     def is_label(self, coordinate: float) -> bool:

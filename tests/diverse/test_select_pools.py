@@ -210,3 +210,13 @@ def test_no_answers_are_no_pool() -> None:
         select(nobody, 1)
     with pytest.raises(CeoptError, match="no origin, but it is given with norm 'l2'"):
         select(answers(2), 1, origin={"hours": 1, "loans": 1})
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf", "cosine"])
+def test_a_column_that_stays_missing_counts_nothing(norm: Any) -> None:
+    origin = {"a": 0.0, "b": 0.5, "gap": np.nan} if norm == "cosine" else None
+    pool = pd.DataFrame({"a": [1.0, 3.0, -2.0], "b": [0.0, 1.0, 4.0], "gap": [np.nan, None, np.nan]})
+    known = None if origin is None else {name: origin[name] for name in "ab"}
+
+    found = pool_distances(pool, norm, origin)
+    np.testing.assert_array_equal(found, pool_distances(pool[["a", "b"]], norm, known))

@@ -134,11 +134,42 @@ def test_what_was_not_asked_has_no_value_of_the_person(three, tmp_path):
     assert "30" not in page.text
 
 
-def test_who_stands_on_a_code_was_not_asked_about_it(tmp_path):
-    with pytest.warns(ceopt.SpaceWarning):
-        found = ask({"xq_late": -9})
+def test_who_stands_on_a_code_that_stays_was_not_asked_about_it(tmp_path):
+    held = ask({"xq_late": -9}, SPACE.update("xq_late", fill=float("inf")))
 
-    assert "A change of: sex, late payments" in letter(found, tmp_path / "a.html").text
+    assert "A change of: sex, late payments" in letter(held, tmp_path / "a.html").text
+    assert "A change of: sex\n" in letter(ask({"xq_late": -9}), tmp_path / "b.html").text + "\n"
+
+
+GAPS = SPACE.update("xq_inc", missing=True).update(
+    "xq_late", level_labels={-9: "nothing on record"}, label="late payments"
+)
+
+
+def filled(row, **changes):
+    """A person whose income and late payments are filled in."""
+    from tests.result.test_gaps import answer, frame
+
+    before = ROW | row
+    told = [
+        answer(before, before | change, GAPS, **changes)
+        for change in ({"xq_inc": 3_900}, {"xq_late": 2, "xq_inc": 4_000})
+    ]
+    told[1] = replace(told[1], values=told[1].frame, rank=2, ranges={"xq_inc": (4_000.0, 90_000.0)})
+    return SolutionSet(status="optimal", counterfactuals=tuple(told), factual=frame(before, GAPS), space=GAPS)
+
+
+def test_what_we_have_no_record_of_is_asked_for(tmp_path):
+    found = filled({"xq_inc": None, "xq_late": -9})
+    page = letter(found, tmp_path / "a.html")
+    german = letter(found, tmp_path / "b.html", language="de")
+
+    assert "Tell us your income: 3,900 dollars (we have no record of it)" in page.text
+    assert "Tell us your income: 4,000 dollars or more (we have no record of it)" in page.text
+    assert "Tell us your late payments: 2 (so far: nothing on record)" in page.text
+    assert "Income angeben: 4.000 dollars oder mehr (uns liegt dazu nichts vor)" in german.text
+    assert "nothing on record" in german.text
+    assert no_technical(page) == no_technical(german) == []
 
 
 def test_a_hidden_column_is_not_named_and_its_ways_are_left_out(three, tmp_path):

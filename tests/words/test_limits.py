@@ -50,7 +50,7 @@ def test_a_check_says_the_bound_that_a_point_breaks(value):
 
 def test_who_is_refused_reads_the_bounds_that_refuse():
     with pytest.raises(InvalidValueError) as caught:
-        SPACE.update("rate", codes=[0.8094123]).row(ROW | {"rate": 0.8094122})
+        SPACE.update("rate", codes=[0.8094123], step=1e-7).row(ROW | {"rate": 0.8094122})
     assert 0.8094122 in numbers_in(str(caught.value))
 
     with pytest.raises(InvalidValueError, match=r"\[0.80941235, 0.80941234\]"):

@@ -1,0 +1,296 @@
+"""Between which amounts a number that an answer fills in would do as well, so that a letter can say "4,551 or more"."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+from ceopt.formulations.constraints import AbstractRule, MaxChanges
+from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.words.language import in_six_digits
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.result.counterfactual import Counterfactual
+
+Point: TypeAlias = Mapping[str, float]
+#: Tells of points whether the user's own model accepts them.
+Accepts: TypeAlias = Callable[[list[dict[str, float]]], Sequence[bool]]
+
+#: Rows that the model is asked about on one side of an amount, and the first batch of them.
+_MOST_ROWS: Final = 4000
+_FIRST_BATCH: Final = 16
+#: Points on one side of an amount that rules are held against.
+_MOST_CHECKS: Final = 2000
+#: Doublings of a distance, beyond which a column without a bound has no end.
+_DOUBLINGS: Final = 60
+
+
+def with_ranges(
+    answers: Sequence[tuple[Counterfactual, Mapping[str, float]]],
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+    *,
+    reach: Reach,
+    predictor: Predictor,
+    accepts: Accepts,
+) -> list[Counterfactual]:
+    """Return answers that know, of each number that they fill in, which amounts around theirs would do as well.
+
+    Everything else is as in the answer. The model is not monotone, so that it is asked about amounts one after another,
+    from the answer's own outwards to the first that it refuses:
+
+    ================= ==================================================================================================
+    model             amounts
+    ================= ==================================================================================================
+    trees             one of each cell between the cuts of the column, in which nothing changes; at most 4,000 a side
+    affine in columns by halving: what it accepts of a column is an interval
+    others            each of the column's steps; at most 4,000 a side
+    ================= ==================================================================================================
+
+    Rules that ask for the amount are held against each of the steps. What cannot be told so within these numbers, and a
+    column without steps where it would take them, is left out.
+    """
+    told = []
+    for answer, point in answers:
+        ranges = {}
+        for name in answer.changed:
+            feature = space[name]
+            is_filled = feature.is_label(factual[name]) and not feature.is_label(point[name])
+            part = reach[name]
+            if is_filled and isinstance(part, Interval) and not feature.is_finite:
+                person = _Filled(name, part, point[name], point, factual, space)
+                found = _range(person, rules, reach, predictor, accepts)
+                if found is not None:
+                    ranges[name] = found
+        frame: Any = answer.frame  # keeps each column's dtype
+        told.append(replace(answer, values=frame, ranges=ranges) if ranges else answer)
+    return told
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A number that an answer fills in.
+
+    Parameters
+    ----------
+    name, part, amount
+        Of the column, what it may become, and what it becomes.
+    point, factual, space
+        The answer, the person and the columns.
+    """
+
+    name: str
+    part: Interval
+    amount: float
+    point: Point
+    factual: Point
+    space: FeatureSpace
+
+    def at(self, amount: float) -> dict[str, float]:
+        """Return the answer with another amount."""
+        return {**self.point, self.name: amount}
+
+    def steps(self, way: int, end: float) -> Iterator[float]:
+        """Give the amounts from the answer's own, which is left out, to an end of the same side."""
+        grid = self.part.grid
+        count = round((self.amount - self.part.anchor) / (self.part.step or 1.0))
+        for k in itertools.count(1):
+            amount = grid.at(count + way * k)
+            if way * (amount - end) > 0.0 or not self.part.lower <= amount <= self.part.upper:
+                return
+            if amount not in self.part.holes:
+                yield amount
+
+
+def _range(
+    filled: _Filled, rules: Sequence[AbstractRule], reach: Reach, predictor: Predictor, accepts: Accepts
+) -> tuple[float, float] | None:
+    """Return the least and the greatest amount of those around the answer's that do; None where that is not known."""
+    asking = [rule for rule in rules if _asks(rule, filled)]
+    if any(rule.slow or rule.lacks_rows for rule in asking):
+        return None
+    ends = []
+    for way in (-1, 1):
+        end = _end_by_model(filled, way, reach, predictor, accepts)
+        if end is not None:
+            end = _end_by_rules(filled, way, end, asking)
+        if end is None:
+            return None
+        ends.append(end)
+    return _inwards(filled, ends[0], up=True), _inwards(filled, ends[1], up=False)
+
+
+# ---- what the model accepts ------------------------------------------------------------------------------------------
+def _end_by_model(filled: _Filled, way: int, reach: Reach, predictor: Predictor, accepts: Accepts) -> float | None:
+    """Return the last amount of one side up to which the model accepts all; None where that is not known."""
+    if predictor.is_trees:
+        return _end_of_cells(_cells(filled, reach, predictor), filled.amount, way, filled, accepts)
+    if predictor.is_linear:
+
+        def is_good(amount: float) -> bool:
+            return bool(accepts([filled.at(amount)])[0])
+
+        return _end_by_halving(filled, way, filled.part.lower if way < 0 else filled.part.upper, is_good)
+    if filled.part.step is None:
+        return None
+    end = filled.part.lower if way < 0 else filled.part.upper
+    return _last_good(filled, ((amount, amount) for amount in filled.steps(way, end)), accepts)
+
+
+def _cells(filled: _Filled, reach: Reach, predictor: Predictor) -> list[tuple[float, float]]:
+    """Return the least and the greatest amount of each cell between the trees' cuts of the column, in order."""
+    exact = {**reach, filled.name: replace(filled.part, gap=0.0)}
+    keys = set()
+    for forest in predictor.forests:
+        keys.update(cut.key for cut in cuts_in_reach(route(forest), exact) if cut.name == filled.name)
+    ends = sorted(keys)
+    starts = [filled.part.lower, *(right for _, right in ends)]
+    stops = [*(left for left, _ in ends), filled.part.upper]
+    return list(zip(starts, stops, strict=True))
+
+
+def _end_of_cells(
+    cells: Sequence[tuple[float, float]], amount: float, way: int, filled: _Filled, accepts: Accepts
+) -> float | None:
+    """Return the last amount of one side up to which all cells are accepted."""
+    own = bisect_right([start for start, _ in cells], amount) - 1
+    others = cells[own + 1 :] if way > 0 else cells[:own][::-1]
+    side = cells[own][1] if way > 0 else cells[own][0]
+    if not others:
+        return side
+    near_and_far = [(start, stop) if way > 0 else (stop, start) for start, stop in others]
+    return _last_good(filled, near_and_far, accepts, side)
+
+
+def _last_good(
+    filled: _Filled, others: Iterable[tuple[float, float]], accepts: Accepts, end: float | None = None
+) -> float | None:
+    """Return the far end of the last of some stretches of amounts, each asked about by its near end, all accepted.
+
+    None where more of them than are asked about are accepted.
+    """
+    if end is None:
+        end = filled.amount
+    left = iter(others)
+    asked = 0
+    batch = _FIRST_BATCH
+    while asked < _MOST_ROWS:
+        some = list(itertools.islice(left, batch))
+        if not some:
+            return end
+        for (_, far), is_good in zip(some, accepts([filled.at(near) for near, _ in some]), strict=True):
+            if not is_good:
+                return end
+            end = far
+        asked += len(some)
+        batch *= 2
+    return None
+
+
+# ---- what rules ask for ----------------------------------------------------------------------------------------------
+@final
+class _Watched(Mapping[str, float]):
+    """A point that knows whether its value in a column was read."""
+
+    __slots__ = ("_name", "_point", "is_read")
+
+    def __init__(self, point: Point, name: str) -> None:
+        self._point = point
+        self._name = name
+        self.is_read = False
+
+    def __getitem__(self, key: str) -> float:
+        self.is_read = self.is_read or key == self._name
+        return self._point[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._point)
+
+    def __len__(self) -> int:
+        return len(self._point)
+
+
+def _asks(rule: AbstractRule, filled: _Filled) -> bool:
+    """Whether a rule asks for the amount, and not only whether the column changes."""
+    if isinstance(rule, MaxChanges):
+        return False
+    if rule.lacks_rows:
+        return True
+    watched = _Watched(filled.point, filled.name)
+    rule.violation(filled.space, filled.factual, watched)
+    return watched.is_read
+
+
+def _end_by_rules(filled: _Filled, way: int, end: float, asking: Sequence[AbstractRule]) -> float | None:
+    """Return the last amount of one side, no further than ``end``, up to which all rules are kept."""
+    if not asking:
+        return end
+
+    def is_good(amount: float) -> bool:
+        point = filled.at(amount)
+        return all(rule.violation(filled.space, filled.factual, point) <= 0.0 for rule in asking)
+
+    if filled.part.step is None:
+        return filled.amount if end == filled.amount else None
+    last = filled.amount
+    for place, amount in enumerate(filled.steps(way, end)):
+        if place >= _MOST_CHECKS:
+            return None
+        if not is_good(amount):
+            break
+        last = amount
+    return last
+
+
+# ---- amounts of an interval ------------------------------------------------------------------------------------------
+def _end_by_halving(filled: _Filled, way: int, end: float, is_good: Callable[[float], bool]) -> float | None:
+    """Return the last good amount of one side, no further than ``end``, where the good ones are an interval."""
+    good, bad = filled.amount, end
+    if good == end:
+        return good
+    if math.isinf(end):
+        reached = _far(filled, way, is_good)
+        if reached is None:
+            return end
+        good, bad = reached
+    elif is_good(end):
+        return end
+    for _ in range(2 * _DOUBLINGS):
+        middle = filled.part.clip(0.5 * good + 0.5 * bad)
+        if middle in (good, bad):
+            break
+        if is_good(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _far(filled: _Filled, way: int, is_good: Callable[[float], bool]) -> tuple[float, float] | None:
+    """Return a good and a bad amount towards an open end, the second twice as far; None where all are good."""
+    good = filled.amount
+    size = max(1.0, abs(good), filled.part.step or 0.0)
+    for doubling in range(_DOUBLINGS):
+        amount = filled.part.clip(filled.amount + way * size * 2.0**doubling)
+        if not is_good(amount):
+            return good, amount
+        good = amount
+    return None
+
+
+def _inwards(filled: _Filled, end: float, *, up: bool) -> float:
+    """Return an end of a column without steps in few digits, if these lie between it and the answer's own amount."""
+    if filled.part.step is not None or math.isinf(end) or end in (filled.part.lower, filled.part.upper):
+        return end
+    rounded = float(in_six_digits(end, away_from=end - 1.0 if up else end + 1.0))
+    is_between = end <= rounded <= filled.amount if up else filled.amount <= rounded <= end
+    return rounded if is_between else end

@@ -1,0 +1,193 @@
+"""The amounts that would do in place of one that is filled in, held against the model at every amount."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ceopt
+from ceopt import Feature, FeatureSpace
+from ceopt.search import ranges
+
+NAN = float("nan")
+SPACE = FeatureSpace(
+    [
+        Feature("income", kind="integer", lower=0, upper=600, step=3, missing=True, dtype="Int64"),
+        Feature("age", kind="integer", lower=18, upper=90, missing="stays", dtype="Int64"),
+        Feature("asked", kind="integer", lower=0, upper=9, codes=[-9, 4], dtype="int64"),
+    ]
+)
+TREES = {
+    "boosting": lambda: HistGradientBoostingClassifier(max_iter=12, random_state=0),
+    "forest": lambda: RandomForestClassifier(15, max_depth=4, random_state=0),
+    "imputed forest": lambda: make_pipeline(
+        SimpleImputer(add_indicator=True), RandomForestClassifier(15, max_depth=4, random_state=0)
+    ),
+}
+OTHERS = {
+    "logistic": lambda: make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()),
+    "network": lambda: make_pipeline(
+        SimpleImputer(), StandardScaler(), MLPClassifier((5,), random_state=0, max_iter=300)
+    ),
+}
+MODELS = TREES | OTHERS
+
+
+def people(n=400):
+    """People of whom some have no income and some a code; what is good is not monotone."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {
+            "income": rng.integers(0, 600, n).astype(float),
+            "age": rng.integers(18, 90, n).astype(float),
+            "asked": rng.choice([-9, 0, 1, 2, 3, 5, 6], n).astype(float),
+        }
+    )
+    X.loc[rng.random(n) < 0.25, "income"] = NAN
+    X.loc[rng.random(n) < 0.1, "age"] = NAN
+    is_good = X["income"].between(200, 330) | (X["income"] > 480) | (X["income"].isna() & (X["age"] > 70))
+    return X, np.where(is_good & ~X["asked"].isin([3, 6]), "good", "bad")
+
+
+@pytest.fixture(scope="module", params=sorted(MODELS))
+def fitted(request):
+    X, y = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return request.param, MODELS[request.param]().fit(X.to_numpy(), y)
+
+
+def around(is_good, place):
+    """The first and last of those around a place that are good."""
+    first = last = place
+    while first > 0 and is_good[first - 1]:
+        first -= 1
+    while last + 1 < len(is_good) and is_good[last + 1]:
+        last += 1
+    return first, last
+
+
+def by_hand(model, answer, space, name, kept=lambda _: True):
+    """The range of a filled column, by the model's own word at every amount of its grid."""
+    feature = space[name]
+    step = int(feature.step or 1)
+    amounts = [
+        amount for amount in range(int(feature.lower), int(feature.upper) + 1, step) if amount not in feature.codes
+    ]
+    rows = pd.DataFrame([{**answer.values, name: amount} for amount in amounts]).astype(float)[list(space.names)]
+    is_good = (model.predict(rows.to_numpy()) == "good") & np.array(list(map(kept, amounts)))
+    assert is_good[amounts.index(answer.values[name])]
+    first, last = around(is_good, amounts.index(answer.values[name]))
+    return amounts[first], amounts[last]
+
+
+ROWS = [
+    {"income": NAN, "age": 30, "asked": 2},
+    {"income": NAN, "age": NAN, "asked": -9},
+    {"income": 100, "age": 50, "asked": -9},
+    {"income": NAN, "age": 80, "asked": 6},
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_range_is_that_of_the_model_at_every_amount(fitted, row):
+    name, model = fitted
+    result = ceopt.explain(model, row, SPACE, target="good")
+    for answer in result:
+        filled = [name for name in answer.changed if SPACE[name].is_label_value(result.factual[name].iloc[0])]
+        assert sorted(answer.ranges) == sorted(filled), name
+        for column in filled:
+            assert answer.ranges[column] == by_hand(model, answer, SPACE, column)
+
+
+def first_filled(model, space, **given):
+    """The answer of the first of some people that fills in the income, and nothing else."""
+    for asked, age in itertools.product([2, 0, 9], [30, 60, 18, 89]):
+        row = {"income": NAN, "age": age, "asked": asked}
+        for answer in ceopt.explain(model, row, space.fix("age", "asked"), target="good", **given):
+            if answer.changed == ("income",):
+                return answer
+    raise AssertionError("nobody's income is filled in")
+
+
+def test_rules_that_ask_for_the_amount_narrow_it(fitted):
+    """Of all amounts of the grid the rules allow some, which are no interval."""
+    _, model = fitted
+    allowed = {0, 3, 6, 240, 243, 249, 297, 300, 303, 306, 501, 504, 507, 510, 597, 600}
+    rules = [ceopt.AllowedValues({"income": sorted(allowed)}), ceopt.MaxChanges(2)]
+    answer = first_filled(model, SPACE, constraints=rules)
+
+    assert answer.ranges["income"] == by_hand(model, answer, SPACE, "income", lambda amount: amount in allowed)
+
+
+@pytest.mark.parametrize("kind", [*sorted(TREES), "logistic"])
+def test_of_a_column_without_steps_every_number_between_does(kind):
+    X, y = people()
+    income = Feature("income", kind="continuous", lower=0, upper=600 if kind == "logistic" else math.inf, missing=True)
+    space = FeatureSpace([income, SPACE["age"], SPACE["asked"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MODELS[kind]().fit(X.to_numpy(), y)
+    answer = first_filled(model, space)
+    low, high = answer.ranges["income"]
+
+    assert low <= answer.values["income"] <= high
+    inside = np.linspace(low, min(high, 5000.0), 2000).tolist()
+    outside = [
+        edge for edge in (low * (1 - 1e-4) - 1e-3, high * (1 + 1e-4) + 1e-3) if income.lower <= edge < income.upper
+    ]
+    rows = pd.DataFrame([{**answer.values, "income": amount} for amount in [*inside, *outside]]).astype(float)
+    is_good = model.predict(rows[list(space.names)].to_numpy()) == "good"
+    assert is_good.tolist() == [True] * 2000 + [False] * len(outside)
+
+
+def test_a_network_without_steps_and_too_many_amounts_are_left_out(monkeypatch):
+    X, y = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = MODELS["network"]().fit(X.to_numpy(), y)
+        boosting = MODELS["boosting"]().fit(X.to_numpy(), y)
+    continuous = FeatureSpace(
+        [Feature("income", kind="continuous", lower=0, upper=600, missing=True), SPACE["age"], SPACE["asked"]]
+    )
+    assert ceopt.explain(network, ROWS[0], continuous, target="good")[0].ranges == {}
+
+    monkeypatch.setattr(ranges, "_MOST_ROWS", 0)
+    assert ceopt.explain(boosting, ROWS[0], SPACE, target="good")[0].ranges == {}
+
+
+def test_a_model_that_fails_when_asked_leaves_the_answer_as_it_is(monkeypatch):
+    def fails(*args, **words):
+        raise ValueError("no")
+
+    X, y = people()
+    model = MODELS["boosting"]().fit(X.to_numpy(), y)
+    monkeypatch.setattr(ranges, "_range", fails)
+    result = ceopt.explain(model, ROWS[0], SPACE, target="good")
+
+    assert result.status == "optimal"
+    assert result[0].ranges == {}
+
+
+def test_the_range_is_said_and_kept():
+    X, y = people()
+    model = MODELS["boosting"]().fit(X.to_numpy(), y)
+    result = ceopt.explain(model, ROWS[0], SPACE.update("income", lower=0, upper=600), target="good")
+    low, high = result[0].ranges["income"]
+    back = ceopt.SolutionSet.from_json(result.to_json())
+
+    assert back[0].ranges == result[0].ranges
+    assert back[0].sentences() == result[0].sentences()
+    ending = f"{low:.0f} to {high:.0f}" if high < 600 else f"{low:.0f} or more"
+    assert result[0].sentences() == [f"Fill in income: {ending}"]
