@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
+import numpy as np
 import pandas as pd
 
 from ceopt.base.results import Status
@@ -101,7 +102,7 @@ def only_changes(row: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFra
     for name in counterfactuals.columns:
         values = counterfactuals[name].astype(object)
         own = row[name].iloc[0]
-        shown[name] = values.mask([_is_same(value, own) for value in values.tolist()], _SAME)
+        shown[name] = values.mask(np.array([_is_same(value, own) for value in values.tolist()], dtype=bool), _SAME)
     return pd.DataFrame(shown)
 
 

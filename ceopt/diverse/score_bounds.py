@@ -103,7 +103,7 @@ class CellColumn:
         is_inside = (self.low <= value) & (value <= self.high)
         if not self.labels:
             return is_inside
-        return is_inside & (self.is_label == (value in self.labels))
+        return np.asarray(is_inside & (self.is_label == (value in self.labels)), dtype=bool)
 
     def part_of(self, places: NDArray[np.intp], reach: Reach) -> Interval | Levels:
         """Return the least part of the reach that holds some cells: an interval of amounts, and labels."""

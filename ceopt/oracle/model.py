@@ -104,7 +104,7 @@ class FavourableRows:
     def _amounts(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the coordinates of the rows that are on no code of a number."""
         coordinates = self.space.coordinates(frame)
-        return coordinates[~on_codes(self.space, coordinates)]
+        return np.asarray(coordinates[~on_codes(self.space, coordinates)])
 
 
 def labels_in_target(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -194,7 +194,7 @@ class AbstractCoordinate(AbstractCharge):
     @property
     def labels(self) -> tuple[float, ...]:
         """Coordinates of codes and of the missing cell that the column may take beside its amounts."""
-        return self.block.reach[self.name].labels
+        return tuple(self.block.reach[self.name].labels)
 
     @abstractmethod
     def label_form(self, value: float) -> LinearForm:

@@ -19,6 +19,7 @@ from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
 from ceopt.formulations.columns import Numeric
+from ceopt.formulations.columns.coordinate import AbstractLevels
 from ceopt.formulations.costs.base import scale_of
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.space.feature import MISSING
@@ -445,6 +446,7 @@ class HullRows:
         elif isinstance(coordinate, Numeric):
             form = coordinate.amount()
         else:
+            assert isinstance(coordinate, AbstractLevels)  # noqa: S101 - all that are no numbers
             form = coordinate.tabulate({value: column.amount_of(value) for value in coordinate.values})
         return form.scaled(1.0 / column.scale)
 

@@ -181,7 +181,8 @@ def _describe(
             raise InvalidValueError(who, "a step beside codes", "it moves by any amount", then)
         if step is not None:
             common |= written_ends(common["lower"], common["upper"], common["decimals"])
-        return Feature(name, step=step, step_inferred=True, codes=codes, **common)
+        common["codes"] = codes
+        return Feature(name, step=step, step_inferred=True, **common)
     levels = _values(who, column.dtype, present)
     known = levels
     if is_named and kind == "ordinal":

@@ -406,7 +406,9 @@ def _numbers(feature: Feature, x0: float, limits: tuple[float, float], *, stays:
     if stays:
         return Interval(x0, x0, anchor=0.0 if x0 == MISSING else x0)
     lower, upper, anchor = feature.lower, feature.upper, x0
-    labels = set(feature.codes) if _may_become_code(feature) else set()
+    labels: set[float] = set()
+    if _may_become_code(feature):
+        labels.update(map(feature.to_coordinate, feature.codes))
     if _may_vanish(feature):
         labels.add(MISSING)
     if feature.is_label(x0):  # no amount from which direction, limits or steps count

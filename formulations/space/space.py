@@ -1042,7 +1042,8 @@ def rows_to_keep(
     given = [part for part in beside.values() if part is not None]
     if frame is None or any(_length(part) != len(frame) for part in given):
         return None
-    warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **{word: frame})
+    named: dict[str, Any] = {word: frame}
+    warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **named)
     is_whole = has_every_cell(space, frame)
     if is_whole.all():
         return None
