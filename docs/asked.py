@@ -56,8 +56,8 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     ),
     "black box": ("how_to/surrogates",),
     "custom predict function": ("how_to/surrogates",),
-    "missing values": ("explanation/not_possible",),
-    "NaN": ("explanation/not_possible",),
+    "missing values": ("how_to/missing",),
+    "NaN": ("how_to/missing",),
     "dtype": ("how_to/spaces",),
     "rounding": ("how_to/spaces", "how_to/status"),
     "multiclass": (

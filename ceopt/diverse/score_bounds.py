@@ -100,7 +100,7 @@ class CellColumn:
 
     def holding(self, value: float) -> Bools:
         """Return which cells hold a value, (k,); a label is in no cell of amounts, whose ends may be about it."""
-        is_inside = (self.low <= value) & (value <= self.high)
+        is_inside: Bools = (self.low <= value) & (value <= self.high)
         if not self.labels:
             return is_inside
         return np.asarray(is_inside & (self.is_label == (value in self.labels)), dtype=bool)

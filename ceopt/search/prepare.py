@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints.rule import charged_by, mended_points
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.embed import check_formulation
-from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.predictor import MissingCellsError, Predictor
 from ceopt.formulations.predictors.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.read import is_function, open_model, read
 from ceopt.formulations.predictors.ties import (
@@ -354,6 +354,8 @@ def _read_model(model: Any, space: FeatureSpace, data: pd.DataFrame | None) -> t
     checkpoint("opening the model")
     try:
         predictor = read(opened, space, data=data)
+    except MissingCellsError:  # which a black box would not take either
+        raise
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{error} {AS_BLACK_BOX}") from error
     checkpoint("reading the model")

@@ -182,11 +182,17 @@ def name_of(model: Any) -> str:
             return type(model).__name__
 
 
-def gap_error(who: str, name: str) -> UnsupportedModelError:
+@final
+class MissingCellsError(UnsupportedModelError):
+    """A column may be missing, and the model, or a step before it, takes no missing cells."""
+
+
+def gap_error(who: str, name: str) -> MissingCellsError:
     """Return the refusal of a column that may be missing, in the name of what takes no missing cells."""
-    return UnsupportedModelError(
+    return MissingCellsError(
         who, "a value in every cell", f"column {name!r} may be missing and nothing fills it in",
-        "Put a SimpleImputer before it, and fit it again.",
+        f"Put a SimpleImputer before it and fit it again, or ask about whole rows alone: space.update({name!r}, "
+        "missing=False).",
     )  # fmt: skip
 
 
