@@ -475,8 +475,10 @@ def found(S: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
     if space is not None and is_missing.shape[1] == len(space):
         names = table.columns if isinstance(table, pd.DataFrame) else space.names
         is_lost = is_missing[:, [name not in space or space[name].missing is False for name in names]]
-    kept: pd.DataFrame | NDArray[Any] = table[~is_lost.any(axis=1) & ~is_missing.all(axis=1)]
-    return kept
+    is_kept = ~is_lost.any(axis=1) & ~is_missing.all(axis=1)
+    if isinstance(table, pd.DataFrame):
+        return table.loc[is_kept]
+    return table[is_kept]
 
 
 def success_rate(S: Any, *, n: int | None = None, space: FeatureSpace | None = None) -> float:
