@@ -377,8 +377,8 @@ def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
     if names is not None:
         group = group[[name for name in names if name in group.columns]]
     group = group.loc[(group.index != 0) | group.notna().any(axis=1)]  # how a cohort says that there is no answer
-    is_whole = group.notna().all()
-    return group.astype({name: _plain(dtype) for name, dtype in group.dtypes.items() if is_whole[name]})
+    whole = [name for name in group.columns if group[name].notna().all()]
+    return group.astype({name: _plain(group[name].dtype) for name in whole})
 
 
 def _plain(dtype: Any) -> Any:

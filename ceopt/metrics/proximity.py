@@ -154,7 +154,7 @@ def _cells(value: Any, column: pd.Series[Any]) -> pd.Series[Any]:
     if is_gap(value):
         kept = bool(as_before.isna().all())
     else:
-        kept = as_before.notna().all() and bool((as_before.astype(object) == cells).all())
+        kept = bool(as_before.notna().all()) and bool((as_before.astype(object) == cells).all())
     if not kept:
         return cells.infer_objects()
     return as_before

@@ -465,7 +465,7 @@ def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureS
 
 def found(S: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
     """Return the rows that a method returned: those that lack no cell, or only cells of columns that may be missing."""
-    table = frame_of(S)
+    table: pd.DataFrame | NDArray[Any] = frame_of(S)
     if not isinstance(table, pd.DataFrame):
         table = np.asarray(table)
     if table.ndim != 2:

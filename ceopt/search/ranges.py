@@ -149,7 +149,7 @@ def _end_by_model(filled: _Filled, way: int, reach: Reach, predictor: Predictor,
 def _cells(filled: _Filled, reach: Reach, predictor: Predictor) -> list[tuple[float, float]]:
     """Return the least and the greatest amount of each cell between the trees' cuts of the column, in order."""
     exact = {**reach, filled.name: replace(filled.part, gap=0.0)}
-    keys = set()
+    keys: set[tuple[float, float]] = set()
     for forest in predictor.forests:
         keys.update(cut.key for cut in cuts_in_reach(route(forest), exact) if cut.name == filled.name)
     ends = sorted(keys)
