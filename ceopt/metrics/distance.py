@@ -135,7 +135,8 @@ def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float 
 
 def _amounts(rows: TableRows, j: int) -> Floats:
     """Return the numbers of a column that are no codes and not missing."""
-    return np.asarray(rows.numbers[~rows.hold_no_amount(rows.numbers)[:, j], j])
+    amounts: Floats = rows.numbers[~rows.hold_no_amount(rows.numbers)[:, j], j]
+    return amounts
 
 
 def apart(rows: TableRows, one: Floats, other: Floats, scales: Floats | float = 1.0) -> Floats:

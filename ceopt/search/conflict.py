@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
 
-from ceopt.base.said import said, together
+from ceopt.base.said import Phrase, Said, said, together
 from ceopt.formulations.constraints import AbstractRule, Linear, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic, no_further_words, widens_itself
 from ceopt.formulations.space.feature import MISSING
@@ -117,6 +117,13 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
     return got.narrowed(lower, upper)
 
 
+def _stays(name: str, current: str, phrase: Phrase, x0: float) -> Said:
+    """Return that a column stays as it is, in words."""
+    if x0 == MISSING:
+        return said(f"{name} must stay missing", "stays_missing", column=name)
+    return said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
+
+
 def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     name = feature.name
     is_number = not feature.is_finite
@@ -129,14 +136,14 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     is_label = feature.is_label(x0)
     may_be_label = is_label or bool(reach_of(FeatureSpace([feature]), {name: x0})[name].labels)
     if is_label and (math.isinf(feature.fill) or (x0 == MISSING and feature.missing == "stays")):
-        sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
+        sentence = _stays(name, current, phrase, x0)
         free: dict[str, Any] = {"fill": 1.0}
         if feature.missing == "stays":
             free["missing"] = True
         yield SpaceRule(feature, "stays missing" if x0 == MISSING else "on a code", sentence, free, None)
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number and not is_label else None
-        sentence = said(f"{name} must stay {current}", "must_stay", column=name, value=phrase)
+        sentence = _stays(name, current, phrase, x0)
         yield SpaceRule(feature, "fixed", sentence, {"mutable": True}, row)
     if feature.direction != "any" and not is_label:
         if feature.direction == "increasing":

@@ -37,7 +37,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, route
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import given as as_given
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -352,6 +352,31 @@ def test_a_representation_from_arrays_takes_no_missing_cell():
         UnsupportedModelError, match="Affine needs a value in every cell, but column 'x' may be missing"
     ):
         read(Affine([1.0], 0.0), space)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(max_depth=4, random_state=0),
+        make_pipeline(SimpleImputer(strategy="median"), _forest()),
+        make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()),
+    ],
+    ids=["tree", "forest behind an imputer", "linear model behind an imputer"],
+)
+def test_onnx_graphs_send_missing_cells_where_their_runtime_does(model):
+    to_onnx = pytest.importorskip("skl2onnx").to_onnx
+    frame = _frame(gaps=0.1)
+    matrix = frame[NUMBERS].to_numpy(dtype=np.float32)
+    model.fit(matrix, _labels(frame))
+    graph = to_onnx(model, matrix[:1], options={"zipmap": False})
+    space = FeatureSpace([feature for feature in _space() if feature.name in NUMBERS])
+
+    predictor = read(graph, space)
+
+    rows = _rows()[:, [0, 1, 3]]
+    opened = open_model(graph)
+    predicted = opened.predict(as_given(opened, space, frame_of(space, rows)))
+    np.testing.assert_array_equal(predictor.core.head.decide(predictor.score(rows)), predicted)
 
 
 # ---- trees -----------------------------------------------------------------------------------------------------------
