@@ -111,6 +111,16 @@ ENGLISH: Final[Mapping[str, str]] = {
     "at_most_or_as_today": "{column} is at most {value}, or no further from it than today",
     "cannot_become": "{column} cannot become {values}",
     "stays_between": "{column} stays between {low} and {high}",
+    # ---- rules and limits that bound
+    "bound_rule": "Way {rank} just keeps: {rule}",
+    "bound_asks": "Way {rank} changes {columns} for this rule alone: {rule}",
+    "bound_column": "Way {rank} takes {column} as far as it may go, to {value}",
+    "bound_seen": "Way {rank} takes {column} as far as the data go, to {value}",
+    "bound_unknown": "Whether this bound is not known: {rule}",
+    "bound_rule_people": "{count} of {people} first ways just keep: {what}",
+    "bound_asks_people": "{count} of {people} first ways change something for this rule alone: {what}",
+    "bound_column_people": "{count} of {people} first ways take {what} as far as it may go",
+    "bound_seen_people": "{count} of {people} first ways take {what} as far as the data go",
     # ---- rules that people break today
     "beyond_one": "Rule {name}: the person is beyond it today, and answers move them.",
     "beyond_many": "Rule {name}: {count} of {people} people are beyond it today, and answers move them.",

@@ -111,6 +111,16 @@ GERMAN: Final[Mapping[str, str]] = {
     "at_most_or_as_today": "{column} ist höchstens {value}, oder nicht weiter davon entfernt als heute",
     "cannot_become": "{column} kann nicht {values} werden",
     "stays_between": "{column} bleibt zwischen {low} und {high}",
+    # ---- rules and limits that bound
+    "bound_rule": "Weg {rank} hält gerade noch ein: {rule}",
+    "bound_asks": "Weg {rank} ändert {columns} nur für diese Regel: {rule}",
+    "bound_column": "Weg {rank} führt {column} so weit, wie es darf, bis {value}",
+    "bound_seen": "Weg {rank} führt {column} so weit, wie die Daten reichen, bis {value}",
+    "bound_unknown": "Ob diese Regel gebunden hat, ist nicht bekannt: {rule}",
+    "bound_rule_people": "{count} von {people} ersten Wegen halten gerade noch ein: {what}",
+    "bound_asks_people": "{count} von {people} ersten Wegen ändern etwas nur für diese Regel: {what}",
+    "bound_column_people": "{count} von {people} ersten Wegen führen {what} so weit, wie es darf",
+    "bound_seen_people": "{count} von {people} ersten Wegen führen {what} so weit, wie die Daten reichen",
     # ---- rules that people break today
     "beyond_one": "Regel {name}: Die Person hält sie heute nicht ein, und Antworten bewegen sie dahin.",
     "beyond_many": "Regel {name}: {count} von {people} Personen halten sie heute nicht ein; Antworten bewegen sie.",
