@@ -145,11 +145,12 @@ class Projection:
     rule                                    what becomes of a row that breaks it
     ======================================= =====================================================================
     immutable column                        the person's own value
-    one-way column, bounds set by the user  the nearest value that is allowed
+    one-way column, bounds and limits set   the nearest value that is allowed
     steps                                   the nearest whole number of steps
     AllowedValues, a number                 the nearest value listed
     AllowedValues, levels                   the person's own level, if it is listed
     AllowedTransitions                      the person's own level
+    MaxMove                                 the nearest value that is allowed
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
     Causal, Ratio, Product                  columns that follow from others are computed anew
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
