@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         IfThen,
         Linear,
         MaxChanges,
+        MaxMove,
         Product,
         Ratio,
         RobustValidity,
@@ -71,6 +72,7 @@ __all__ = [
     "Linf",
     "Mahalanobis",
     "MaxChanges",
+    "MaxMove",
     "OtherThan",
     "Percentile",
     "Probability",
@@ -104,8 +106,8 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 #: ceopt does not wait for Pyomo, pandas and scikit-learn.
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
-        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges Product Ratio "
-        "RobustValidity"
+        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove Product "
+        "Ratio RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

@@ -157,15 +157,14 @@ class Projection:
     immutable column, and a cell of the     the person's own value
     person that is missing or holds a code
     a row's cell that holds a code          the person's own value
-    one-way column, bounds set by the user  the nearest value that is allowed
+    one-way column, bounds and limits set   the nearest value that is allowed
     steps                                   the nearest whole number of steps
     AllowedValues, a number                 the nearest value listed
     AllowedValues, levels                   the person's own level, if it is listed
     AllowedTransitions                      the person's own level
+    MaxMove                                 the nearest value that is allowed
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
-    Causal                                  columns that follow from others are computed anew
-    Ratio                                   the same
-    Product                                 the same
+    Causal, Ratio, Product                  columns that follow from others are computed anew
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
     all other rules                         nothing: the row is dropped if it breaks them
     ======================================= =====================================================================

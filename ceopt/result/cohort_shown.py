@@ -28,6 +28,7 @@ from ceopt.result.shown import short, sources
 from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
+from ceopt.words.binding import people_bound
 from ceopt.words.language import Language, language_of
 from ceopt.words.sentences import beyond_lines, feature_of, in_words, shared_rule_said
 
@@ -467,6 +468,7 @@ def report_cohort(
         proved=_without(results, sentences, say, spoken, proved=True),
         unproved=_without(results, sentences, say, spoken, proved=False),
         rules=tuple(rules),
+        bound=tuple(people_bound(results, spoken)),
         sources=known_by,
     )
 

@@ -32,6 +32,7 @@ from ceopt.result.counterfactual import (
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal, Whole, check_arguments, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.tolerances import DIGIT_NOISE
+from ceopt.words.binding import binding_lines
 from ceopt.words.language import Language, is_number, language_of, tidied
 from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, truths, value_phrase
 
@@ -494,9 +495,10 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
         cost = say["costs"].format(cost=short(answer.cost, spoken))
         ways.append({"name": name, "cost": cost, "sentences": sentences})
     person = []
-    for label, value in scalars(result.factual).items():
-        phrase = value_phrase(feature_of(result.space, str(label)), value)
-        person.append((str(label), spoken.phrase(phrase)))
+    for column, value in scalars(result.factual).items():
+        feature = feature_of(result.space, str(column))
+        label = "" if feature is None else feature.label or ""
+        person.append((str(column), label, spoken.phrase(value_phrase(feature, value))))
     write_page(
         _REPORT,
         path,
@@ -507,6 +509,8 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
         ways=ways,
         pictures=_pictures(result, language),
         person=person,
+        has_labels=any(label for _, label, _ in person),
+        bound=tuple(binding_lines(result, spoken)),
         proof=_proof(result, say, spoken),
         sources=sources(result, say, spoken),
     )

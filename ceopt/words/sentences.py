@@ -21,6 +21,7 @@ from ceopt.formulations.constraints import (
     IfThen,
     Linear,
     MaxChanges,
+    MaxMove,
     Product,
     Ratio,
     RobustValidity,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from ceopt.base.results import Status
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.feature import Feature
-    from ceopt.formulations.space.limits import Side
+    from ceopt.formulations.space.limits import Limit, Side
     from ceopt.formulations.space.reachable import Interval, Reach
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -787,9 +788,44 @@ def _robust_validity(rule: RobustValidity, _space: FeatureSpace) -> Phrase:
     return Phrase("robust_near", {"level": float(rule.level), "radius": float(rule.radius)})
 
 
+#: Templates of limits about a person's own value: so much, a share, one level, several levels.
+_LIMITS: Final[Mapping[Side, tuple[str, str, str, str]]] = {
+    "down": ("may_fall_by", "may_fall_by_share", "may_fall_by_level", "may_fall_by_levels"),
+    "up": ("may_rise_by", "may_rise_by_share", "may_rise_by_level", "may_rise_by_levels"),
+}
+
+
+def _max_move(rule: MaxMove, space: FeatureSpace) -> Phrase:
+    rules = []
+    for column in rule.columns:
+        if rule.up is not None:
+            rules.append(_longest_move(space[column], "up", rule.up))
+        if rule.down is not None:
+            rules.append(_longest_move(space[column], "down", rule.down))
+    phrase = Phrase(ALL_OF, {"rules": tuple(rules)})
+    if rule.further:
+        return Phrase("and_so_much_more", {"rule": phrase, "width": float(rule.further)})
+    return phrase
+
+
+def _longest_move(feature: Feature, side: Side, limit: Limit) -> Phrase:
+    """Return a limit that is nobody's in particular."""
+    amount, _, level, levels = _LIMITS[side]
+    column = feature.name
+    if isinstance(limit, str):
+        share = "may_rise_by_share_of_today" if side == "up" else "may_fall_by_share_of_today"
+        return Phrase(share, {"column": column, "share": float(limit.removesuffix("%"))})
+    if feature.kind != "ordinal":
+        return Phrase(amount, {"column": column, "value": value_phrase(feature, limit)})
+    if limit == 1:
+        return Phrase(level, {"column": column})
+    return Phrase(levels, {"column": column, "count": limit})
+
+
 #: What a rule of a class says. Of any other its own sentence stands.
 _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     MaxChanges: _max_changes,
+    MaxMove: _max_move,
     Linear: _linear,
     IfThen: _if_then,
     AllowedValues: _allowed_values,
@@ -842,27 +878,17 @@ def removed_said(space: FeatureSpace, reach: Reach, factual: Mapping[str, float]
     return removed
 
 
-#: Templates of limits about the person: so much, a share that is so much, one level, several levels.
-_LIMITS: Final[Mapping[Side, tuple[str, str, str, str]]] = {
-    "down": ("may_fall_by", "may_fall_by_share", "may_fall_by_level", "may_fall_by_levels"),
-    "up": ("may_rise_by", "may_rise_by_share", "may_rise_by_level", "may_rise_by_levels"),
-}
-
-
 def limit_said(feature: Feature, side: Side, x0: float) -> str:
     """Return the sentence of a limit as it binds someone who stands at a coordinate."""
     limit = feature.max_up if side == "up" else feature.max_down
     assert limit is not None  # noqa: S101 - who asks has seen to it
-    amount, share, level, levels = _LIMITS[side]
+    share = _LIMITS[side][1]
     words = limit_words(feature, side, x0)
     text = f"{feature.name} may {'rise' if side == 'up' else 'fall'} by no more than {words}"
-    if feature.kind == "ordinal":
-        if limit == 1:
-            return said(text, level, column=feature.name)
-        return said(text, levels, column=feature.name, count=float(limit))
-    width = value_phrase(feature, float(stepped(feature, allowance(limit, x0))))
     if not isinstance(limit, str):
-        return said(text, amount, column=feature.name, value=width)
+        most = limit if feature.is_finite else float(stepped(feature, allowance(limit, x0)))
+        return Said(text, (_longest_move(feature, side, most),))
+    width = value_phrase(feature, float(stepped(feature, allowance(limit, x0))))
     own = value_phrase(feature, abs(x0))
     return said(text, share, column=feature.name, value=width, share=float(limit.removesuffix("%")), own=own)
 

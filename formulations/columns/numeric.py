@@ -769,10 +769,14 @@ class Numeric(AbstractCoordinate):
             low = lower
         if not math.isfinite(high):
             high = upper
-        self.cells.interval = replace(self.interval, lower=low, upper=high)
+        self.narrow(low, high)
+
+    def narrow(self, lower: float, upper: float) -> None:
+        """Put bounds, two values in reach, in the place of the reach's own: for good."""
+        self.cells.interval = replace(self.interval, lower=lower, upper=upper)
         if self.variable is not None:
-            self.variable.setlb(self.state.counted(low))
-            self.variable.setub(self.state.counted(high))
+            self.variable.setlb(finite_or_none(self.state.counted(lower)))
+            self.variable.setub(finite_or_none(self.state.counted(upper)))
         self.block.write_soon(self)
 
     def claim(self, variable: Any, value: int, lower: float, upper: float) -> None:

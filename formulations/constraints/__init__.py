@@ -11,6 +11,7 @@ from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
 from ceopt.formulations.constraints.max_changes import MaxChanges
+from ceopt.formulations.constraints.max_move import MaxMove
 from ceopt.formulations.constraints.products import Product, Ratio
 from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
@@ -28,6 +29,7 @@ __all__ = [
     "IfThen",
     "Linear",
     "MaxChanges",
+    "MaxMove",
     "Product",
     "Ratio",
     "RobustValidity",
@@ -52,5 +54,6 @@ RULES: Mapping[str, type[AbstractRule]] = {
         RobustValidity,
         Ratio,
         Product,
+        MaxMove,
     )
 }

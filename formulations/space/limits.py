@@ -104,8 +104,8 @@ def _at_most(number: Fraction) -> float:
 
 
 # ---- whether a move keeps them: shares nothing with the above --------------------------------------------------------
-def excess(limit: Limit, before: float, after: float) -> float:
-    """Return by how much a move is longer than a limit allows, in decimal numbers; 0 if it is not, but for rounding.
+def excess(limit: Limit, before: float, after: float, further: float = 0.0) -> float:
+    """Return by how much a move is longer than a limit and ``further`` allow, in decimal numbers; 0 but for rounding.
 
     Examples
     --------
@@ -115,6 +115,7 @@ def excess(limit: Limit, before: float, after: float) -> float:
     with localcontext(_CONTEXT):
         own = Decimal(repr(float(before)))
         most = Decimal(limit.rstrip("%")) * abs(own) / 100 if isinstance(limit, str) else Decimal(repr(float(limit)))
+        most += Decimal(repr(float(further)))
         over = float(abs(Decimal(repr(float(after))) - own) - most)
     if over <= STEP_ROUNDINGS * max(abs(before), abs(after)):
         return 0.0

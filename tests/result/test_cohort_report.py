@@ -57,6 +57,15 @@ def test_each_person_has_a_line_and_proof_stands_apart(cohort, tmp_path):
     assert "<b>kim" not in text
 
 
+def test_rules_that_bound_are_counted(cohort, tmp_path):
+    say = HEADINGS["en"]
+    text = written(cohort, tmp_path / "a.html")
+
+    assert "1 of 1 first ways just keep: at most 1 feature may change" in between(
+        text, say["bound_rules"], say["sources"]
+    )
+
+
 def test_costs_sort_as_numbers_and_no_cost_is_empty(cohort, tmp_path):
     text = written(cohort, tmp_path / "a.html")
 

@@ -70,6 +70,27 @@ def test_all_that_is_known_is_on_the_page(tmp_path):
     assert "ceopt export" in text
 
 
+def test_rules_that_bound_are_named(tmp_path):
+    cap = ceopt.Linear({"savings": 1.0}, "<=", 23_400, name="cap")
+    bounded = Page(written(ask(SPACE.fix("job"), constraints=[cap]), tmp_path / "a.html")).text
+    free = Page(written(ask(SPACE.fix("job")), tmp_path / "b.html")).text
+    late = Page(written(ask(time_limit_s=1e-9), tmp_path / "c.html")).text
+
+    assert "Way 1 just keeps: cap: savings is at most 23,400 euros" in bounded
+    assert HEADINGS["en"]["bound_none"] in free
+    assert HEADINGS["en"]["bound_rules"] not in late
+
+
+def test_labels_stand_beside_the_names_that_the_model_knows(tmp_path):
+    space = SPACE.update("savings", label="money <b>put</b> by")
+    page = Page(written(ask(space), tmp_path / "a.html"))
+
+    assert "money <b>put</b> by" in page.text
+    assert HEADINGS["en"]["called"] in page.text
+    assert "b" not in page.tags
+    assert HEADINGS["en"]["called"] not in Page(written(ask(), tmp_path / "b.html")).text
+
+
 def test_no_way_out_says_which_rules_leave_none(tmp_path):
     cap = ceopt.Linear({"savings": 1.0}, "<=", 22_000, name="cap")
     result = ask(SPACE.update("job", mutable=False), constraints=[cap], why=30)
