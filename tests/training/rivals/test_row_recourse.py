@@ -256,6 +256,7 @@ def test_what_does_not_fit_is_refused(linear: Any, forest: Any) -> None:
     missing = PEOPLE.head(2).assign(income=np.nan)
     with pytest.raises(CeoptError, match="income"):
         rival.recourse(missing)
-    coded = VanillaCF(linear, PEOPLE, space=SPACE.update("income", lower=0.0, upper=100.0, codes=[150.0]))
+    bounded = {"lower": 0.0, "upper": 100.0, "step": 0.5, "codes": [150.0]}
+    coded = VanillaCF(linear, PEOPLE, space=SPACE.update("income", **bounded))
     with pytest.raises(CeoptError, match=r"column 'income' beyond none of its codes, but it is 200 in row 1"):
         coded.recourse(PEOPLE.head(2).assign(income=[50.0, 200.0]))
