@@ -164,7 +164,9 @@ class Projection:
     AllowedTransitions                      the person's own level
     MaxMove                                 the nearest value that is allowed
     ExactlyOne                              the 1 is where the row newly has one, else where the person has it
-    Causal, Ratio, Product                  columns that follow from others are computed anew
+    Causal                                  columns that follow from others are computed anew
+    Ratio                                   the same
+    Product                                 the same
     MaxChanges                              the k moves that are longest in the distance stay, the others go back
     all other rules                         nothing: the row is dropped if it breaks them
     ======================================= =====================================================================

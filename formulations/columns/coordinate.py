@@ -210,6 +210,20 @@ class AbstractCoordinate(AbstractCharge):
     def labels_here(self) -> tuple[float, ...]:
         """All labels that the column may hold here, the person's own first, whether or not it may leave that."""
 
+    @property
+    def is_filled_in(self) -> bool:
+        """Whether the factual is a label, so that any amount is filled in and has moved from nowhere."""
+        return self.feature.is_label(self.x0)
+
+    @property
+    @abstractmethod
+    def on_label(self) -> LinearForm:
+        """1 where the column takes a label, else 0."""
+
+    @abstractmethod
+    def amount(self) -> LinearForm:
+        """Return the value as :meth:`raw` does, where the column may also take a label: then some amount in reach."""
+
     def require_amount(self, who: str, then: str = "Fill it in for such people, or leave the column out.") -> None:
         """Refuse, in the name of ``who``, a column that may hold no amount, naming it."""
         for label in self.labels_here:
@@ -351,6 +365,16 @@ class AbstractLevels(AbstractCoordinate):
     def labels_here(self) -> tuple[float, ...]:
         """All labels that the column may hold here: codes and the missing cell."""
         return tuple(filter(self.feature.is_label, dict.fromkeys((self.x0, *self.values))))
+
+    @property
+    def on_label(self) -> LinearForm:
+        """1 where the column takes a label, else 0."""
+        return self.indicator(set(filter(self.feature.is_label, self.values)))
+
+    def amount(self) -> LinearForm:
+        """Return the rank, and that of the factual, or 0, where the column takes a label."""
+        home = 0.0 if self.is_filled_in else self.x0
+        return self.tabulate({value: home if self.feature.is_label(value) else value for value in self.values})
 
     def _amounts(self) -> list[int]:
         """Return the ranks that are no codes."""

@@ -678,11 +678,6 @@ class Numeric(AbstractCoordinate):
 
     # ---- labels ------------------------------------------------------------------------------------------------------
     @property
-    def is_filled_in(self) -> bool:
-        """Whether the factual is a label, so that any amount is filled in and has moved from nowhere."""
-        return self.feature.is_label(self.x0)
-
-    @property
     def on_label(self) -> LinearForm:
         """1 where the column takes some label, else 0."""
         if self.is_point:

@@ -56,7 +56,8 @@ class MaxMove(AbstractElastic):
     The same as ``max_up`` and ``max_down`` of a :class:`Feature`, for one question. Shares are counted in decimal
     numbers and rounded down to the column's steps; of zero they allow no move. One row a column and side, with a cut
     at the last value that is allowed, where the reach goes beyond it; where the reach has no bound, the limit becomes
-    one for good. Exact. Relaxed, a variable w >= 0, ``wider``, is added to how far every column may move.
+    one for good. A cell that is missing or holds a code is not bound, having moved from nowhere, and none that goes.
+    Exact. Relaxed, a variable w >= 0, ``wider``, is added to how far every column may move.
 
     Parameters
     ----------
@@ -134,13 +135,15 @@ class MaxMove(AbstractElastic):
         rows = Rows(block, "within")
         for name in self.columns:
             at = x.coordinate(name)
+            if at.is_filled_in:
+                continue
             lowest, highest = self._ends(x.point[name])
             if isinstance(at, Numeric):
                 self._bound(at, lowest, highest)
             if lowest > -math.inf:
-                rows.add((name, "down"), at.at_least(lowest), lower=1.0, upper=1.0)
+                rows.add((name, "down"), at.at_least(lowest) + at.on_label, lower=1.0, upper=1.0)
             if highest < math.inf:
-                rows.add((name, "up"), at.at_most(highest), lower=1.0, upper=1.0)
+                rows.add((name, "up"), at.at_most(highest) + at.on_label, lower=1.0, upper=1.0)
 
     @staticmethod
     def _bound(at: Numeric, lowest: float, highest: float) -> None:
@@ -159,11 +162,13 @@ class MaxMove(AbstractElastic):
         rows = Rows(block, "within")
         for name in self.columns:
             at: AbstractCoordinate = x.coordinate(name)
+            if at.is_filled_in:
+                continue
             lowest, highest = self._ends(x.point[name])
             if lowest > -math.inf:
-                rows.add((name, "down"), at.raw() + LinearForm(0.0, ((1.0, block.wider),)), lower=lowest)
+                rows.add((name, "down"), at.amount() + LinearForm(0.0, ((1.0, block.wider),)), lower=lowest)
             if highest < math.inf:
-                rows.add((name, "up"), at.raw() + LinearForm(0.0, ((-1.0, block.wider),)), upper=highest)
+                rows.add((name, "up"), at.amount() + LinearForm(0.0, ((-1.0, block.wider),)), upper=highest)
         return block.wider
 
     def widened(self, by: float) -> Self:
@@ -177,12 +182,13 @@ class MaxMove(AbstractElastic):
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much the longest move is too long, in decimal numbers."""
-        del space
         assert factual is not None  # noqa: S101 - needs_factual
         over = [0.0]
         for name in self.columns:
             before = factual[name]
             after = point[name]
+            if space[name].is_label(before) or space[name].is_label(after):
+                continue
             limit = self.up if after > before else self.down
             if limit is not None:
                 over.append(excess(limit, before, after, self.further))
@@ -193,11 +199,14 @@ class MaxMove(AbstractElastic):
         mended = points.copy()
         for name in self.columns:
             j = space.names.index(name)
+            if space[name].is_label(factual[name]):
+                continue
             first, last = self._ends(factual[name])
             steps = Interval(-math.inf, math.inf, space[name].spacing, factual[name])
             first = steps.ceil(first)
             last = steps.floor(last)
-            mended[:, j] = np.clip(points[:, j], first, last)
+            is_label = space[name].are_labels(points[:, j])
+            mended[:, j] = np.where(is_label, points[:, j], np.clip(points[:, j], first, last))
         return mended
 
     def sentence(self) -> str:

@@ -119,6 +119,9 @@ def _feature(name: str, rng: np.random.Generator) -> ceopt.Feature:
     if kind == "categorical":
         return ceopt.Feature(name, kind="categorical", levels=LEVELS, dtype="object", **common)
     common["direction"] = rng.choice(["any", "any", "increasing", "decreasing"])
+    if kind not in {"binary", "ordinal"}:
+        limits = np.array([None, None, 1.0, 2.5, "50%"], dtype=object)
+        common |= {"max_up": rng.choice(limits), "max_down": rng.choice(limits)}
     in_reach = bool(rng.random() < 0.3)
     if kind == "binary":
         return ceopt.Feature(name, kind="binary", levels=(0.0, 1.0), **common)
@@ -189,4 +192,7 @@ def draw(kind: str, number: int) -> Question | None:
     rules: tuple[Any, ...] = ()
     if rng.random() < 0.3:
         rules = (ceopt.MaxChanges(int(rng.integers(1, len(features) + 1))),)
+    numbers = [feature.name for feature in features if not feature.is_finite]
+    if numbers and rng.random() < 0.3:
+        rules = (*rules, ceopt.MaxMove(numbers, up=float(rng.integers(1, 4)), down="50%"))
     return Question(model, row, space, target, cost, rules)

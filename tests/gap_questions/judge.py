@@ -43,6 +43,8 @@ def _amounts(feature: ceopt.Feature, own: Any) -> list[Any]:
         counts = range(math.ceil((lower - anchor) / step), math.floor((upper - anchor) / step) + 1)
         amounts = [anchor + count * step for count in counts]
         amounts = [amount for amount in amounts if amount not in feature.codes]
+        if not _is_label(feature, own):
+            amounts = [amount for amount in amounts if _is_near_enough(feature.max_up, feature.max_down, own, amount)]
     if _is_label(feature, own) or feature.kind == "categorical":
         return amounts
     places = {value: place for place, value in enumerate(feature.levels if feature.is_finite else amounts)}
@@ -51,6 +53,29 @@ def _amounts(feature: ceopt.Feature, own: Any) -> list[Any]:
     if feature.direction == "decreasing":
         return [amount for amount in amounts if places[amount] <= places[own]]
     return amounts
+
+
+def _is_near_enough(up: float | str | None, down: float | str | None, own: float, amount: float) -> bool:
+    """Return whether a move is no longer than a limit: a number, or half of the person's own amount."""
+    limit = up if amount > own else down
+    if limit is None:
+        return True
+    most = abs(own) / 2 if limit == "50%" else float(limit)
+    return abs(amount - own) <= most
+
+
+def _keeps(question: Question, own: list[Any], values: tuple[Any, ...], changed: int) -> bool:
+    for rule in question.rules:
+        if isinstance(rule, ceopt.MaxChanges):
+            if changed > rule.k:
+                return False
+            continue
+        for feature, before, after in zip(question.space, own, values, strict=True):
+            if feature.name not in rule.columns or _is_label(feature, before) or _is_label(feature, after):
+                continue
+            if not _is_near_enough(rule.up, rule.down, before, after):
+                return False
+    return True
 
 
 def _choices(feature: ceopt.Feature, own: Any) -> list[Any]:
@@ -145,7 +170,7 @@ def cheapest(question: Question) -> tuple[float | None, pd.DataFrame]:
             for feature, before, after in zip(question.space, own, values, strict=True)
         ]
         changed = sum(is_moved for _, is_moved in columns)
-        if any(changed > rule.k for rule in question.rules):
+        if not _keeps(question, own, values, changed):
             met[place] = False
             continue
         if type(question.cost).__name__ == "L0":
