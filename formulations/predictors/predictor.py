@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,7 @@ from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
 
 #: Entries of a wide matrix that are held at once.
 _ENTRIES = 2**22
+_UNSEEN: WeakKeyDictionary[Predictor, dict[str, frozenset[int]]] = WeakKeyDictionary()
 
 
 @final
@@ -132,7 +134,15 @@ class Predictor:
 
     @property
     def unseen(self) -> dict[str, frozenset[int]]:
-        """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
+        """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them.
+
+        Kept as long as the predictor lives.
+        """
+        if self not in _UNSEEN:
+            _UNSEEN[self] = self._unseen()
+        return _UNSEEN[self]
+
+    def _unseen(self) -> dict[str, frozenset[int]]:
         ranks_of: dict[str, frozenset[int]] = {}
         for part in self.parts:
             for name, _, tables in part.encoding.tables:

@@ -317,13 +317,13 @@ def as_numbers(who: str, what: str, given: ArrayLike, *, gaps: bool = False) -> 
         numbers = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidTypeError(who, f"numbers as {what}", f"{what} is {given!r}", "Give an array of numbers.") from None
-    refuse_infinite(who, what, numbers[~np.isnan(numbers)] if gaps else numbers)
+    refuse_infinite(who, what, numbers, gaps=gaps)
     return numbers
 
 
-def refuse_infinite(who: str, what: str, numbers: Floats) -> None:
-    """Raise if a number is NaN or infinite."""
-    bad = numbers[~np.isfinite(numbers)]
+def refuse_infinite(who: str, what: str, numbers: Floats, *, gaps: bool = False) -> None:
+    """Raise if a number is infinite or, unless ``gaps`` are a value like others, NaN."""
+    bad = numbers[np.isinf(numbers) if gaps else ~np.isfinite(numbers)]
     if bad.size:
         raise InvalidValueError(who, f"finite {what}", f"{what} has {bad.flat[0]}", "Remove NaN and infinity.")
 
