@@ -215,11 +215,6 @@ class AbstractCoordinate(AbstractCharge):
         """Whether the factual is a label, so that any amount is filled in and has moved from nowhere."""
         return self.feature.is_label(self.x0)
 
-    @property
-    @abstractmethod
-    def on_label(self) -> LinearForm:
-        """1 where the column takes a label, else 0."""
-
     @abstractmethod
     def amount(self) -> LinearForm:
         """Return the value as :meth:`raw` does, where the column may also take a label: then some amount in reach."""
@@ -365,11 +360,6 @@ class AbstractLevels(AbstractCoordinate):
     def labels_here(self) -> tuple[float, ...]:
         """All labels that the column may hold here: codes and the missing cell."""
         return tuple(filter(self.feature.is_label, dict.fromkeys((self.x0, *self.values))))
-
-    @property
-    def on_label(self) -> LinearForm:
-        """1 where the column takes a label, else 0."""
-        return self.indicator(set(filter(self.feature.is_label, self.values)))
 
     def amount(self) -> LinearForm:
         """Return the rank, and that of the factual, or 0, where the column takes a label."""
