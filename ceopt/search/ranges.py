@@ -25,9 +25,11 @@ Accepts: TypeAlias = Callable[[list[dict[str, float]]], Sequence[bool]]
 
 #: Rows that the model is asked about on one side of an amount, and the first batch of them.
 _MOST_ROWS: Final = 4000
-_FIRST_BATCH: Final = 16
+_FIRST_BATCH: Final = 64
 #: Points on one side of an amount that rules are held against.
 _MOST_CHECKS: Final = 2000
+#: Amounts from here on are nobody's, and models of narrow floats take none: a cut there is none.
+_NOBODYS: Final = 1e30
 #: Doublings of a distance, beyond which a column without a bound has no end.
 _DOUBLINGS: Final = 60
 
@@ -118,9 +120,10 @@ def _range(
     asking = [rule for rule in rules if _asks(rule, filled)]
     if any(rule.slow or rule.lacks_rows for rule in asking):
         return None
+    cells = _cells(filled, reach, predictor) if predictor.is_trees else None
     ends = []
     for way in (-1, 1):
-        end = _end_by_model(filled, way, reach, predictor, accepts)
+        end = _end_by_model(filled, way, cells, accepts, is_linear=predictor.is_linear)
         if end is not None:
             end = _end_by_rules(filled, way, end, asking)
         if end is None:
@@ -130,19 +133,21 @@ def _range(
 
 
 # ---- what the model accepts ------------------------------------------------------------------------------------------
-def _end_by_model(filled: _Filled, way: int, reach: Reach, predictor: Predictor, accepts: Accepts) -> float | None:
+def _end_by_model(
+    filled: _Filled, way: int, cells: Sequence[tuple[float, float]] | None, accepts: Accepts, *, is_linear: bool
+) -> float | None:
     """Return the last amount of one side up to which the model accepts all; None where that is not known."""
-    if predictor.is_trees:
-        return _end_of_cells(_cells(filled, reach, predictor), filled.amount, way, filled, accepts)
-    if predictor.is_linear:
+    if cells is not None:
+        return _end_of_cells(cells, way, filled, accepts)
+    end = filled.part.lower if way < 0 else filled.part.upper
+    if is_linear:
 
         def is_good(amount: float) -> bool:
             return bool(accepts([filled.at(amount)])[0])
 
-        return _end_by_halving(filled, way, filled.part.lower if way < 0 else filled.part.upper, is_good)
+        return _end_by_halving(filled, way, end, is_good)
     if filled.part.step is None:
         return None
-    end = filled.part.lower if way < 0 else filled.part.upper
     return _last_good(filled, ((amount, amount) for amount in filled.steps(way, end)), accepts)
 
 
@@ -152,17 +157,15 @@ def _cells(filled: _Filled, reach: Reach, predictor: Predictor) -> list[tuple[fl
     keys: set[tuple[float, float]] = set()
     for forest in predictor.forests:
         keys.update(cut.key for cut in cuts_in_reach(route(forest), exact) if cut.name == filled.name)
-    ends = sorted(keys)
+    ends = sorted(key for key in keys if max(map(abs, key)) < _NOBODYS)
     starts = [filled.part.lower, *(right for _, right in ends)]
     stops = [*(left for left, _ in ends), filled.part.upper]
     return list(zip(starts, stops, strict=True))
 
 
-def _end_of_cells(
-    cells: Sequence[tuple[float, float]], amount: float, way: int, filled: _Filled, accepts: Accepts
-) -> float | None:
+def _end_of_cells(cells: Sequence[tuple[float, float]], way: int, filled: _Filled, accepts: Accepts) -> float | None:
     """Return the last amount of one side up to which all cells are accepted."""
-    own = bisect_right([start for start, _ in cells], amount) - 1
+    own = bisect_right([start for start, _ in cells], filled.amount) - 1
     others = cells[own + 1 :] if way > 0 else cells[:own][::-1]
     side = cells[own][1] if way > 0 else cells[own][0]
     if not others:

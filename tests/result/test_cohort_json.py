@@ -233,7 +233,8 @@ def test_rows_that_were_refused_come_back(recourse):
 
 def test_rows_that_lack_a_category_come_back():
     people = pd.DataFrame({"income": [5, 2, 2], "zone": pd.Categorical([3, None, 1], categories=[3, 1], ordered=True)})
-    cohort = Recourse(MODEL, FeatureSpace.infer(people), target="good").fit(people.dropna()).explain(people)
+    space = FeatureSpace.infer(people).update("zone", missing=False)
+    cohort = Recourse(MODEL, space, target="good").fit(people.dropna()).explain(people)
     again = Cohort.from_json(cohort.to_json())
 
     assert [str(result.status) for result in cohort] == ["optimal", "error", "optimal"]

@@ -94,7 +94,8 @@ def test_tables_say_missing_and_what_codes_mean():
 
 def test_what_is_out_of_reach_stays_missing_or_on_its_code():
     space = SPACE.fix("income", "asked", "grade")
-    removed = removed_said(space, reach_of(space, space.row({name: BLANK[name] for name in space.names})))
+    row = space.row({name: BLANK[name] for name in space.names})
+    removed = removed_said(space, reach_of(space, row), row)
     english, german = language_of("test", "en"), language_of("test", "de")
 
     assert removed == {"income": "stays missing", "asked": "fixed at -9 (no record)", "grade": "stays missing"}
