@@ -23,7 +23,7 @@ from ceopt.result.counterfactual import scalars
 from ceopt.result.shown import ShownResult
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, Refusal, Text, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.words.language import AMOUNT, LEVEL, Language
+from ceopt.words.language import ALL_OF, AMOUNT, LEVEL, Language
 from ceopt.words.letters import LETTERS, letter_language
 from ceopt.words.sentences import sentences_of, value_phrase
 
@@ -173,6 +173,8 @@ _TECHNICAL: Final = frozenset(
     {"verbatim", "together", "hull_inside", "hull_near", "hull_anywhere", "robust", "robust_near", "follows_from",
      "allowed_rows", "exactly_one"}
 )  # fmt: skip
+#: How phrases about limits that depend on the person's own value begin.
+_ABOUT_THE_PERSON: Final = ("may_rise_by", "may_fall_by")
 
 
 def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: Language) -> Iterator[str]:
@@ -204,6 +206,11 @@ def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str
             labelled = _labelled_phrase(phrase, space, told.names)
             if labelled is not None:
                 yield language.phrase(labelled)
+    for name in told.names:
+        for phrase in _parts(result.removed.get(name, "")):
+            labelled = _labelled_phrase(phrase, space, told.names)
+            if labelled is not None and phrase.name.startswith(_ABOUT_THE_PERSON):
+                yield language.phrase(labelled)
     if len(result):
         return
     row = scalars(result.factual)
@@ -212,9 +219,18 @@ def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str
             yield language.phrase(bound)
 
 
+def _parts(text: str) -> Iterator[Phrase]:
+    """Give what a text says, one by one where it says several things at once."""
+    for phrase in phrases_of(text):
+        if phrase.name == ALL_OF:
+            yield from phrase.fields["rules"]
+        else:
+            yield phrase
+
+
 def _stays(text: str) -> bool:
     """Whether what was out of reach from the start left one value."""
-    return any(phrase.name == "must_stay" for phrase in phrases_of(text))
+    return any(phrase.name == "must_stay" for phrase in _parts(text))
 
 
 def _bounds(feature: Feature, value: Any) -> Iterator[Phrase]:

@@ -226,6 +226,22 @@ def test_a_formula_is_told_where_all_its_columns_may_be(three, tmp_path):
     assert "divided" not in letter(result, tmp_path / "a.html", hide=["xq_late"]).text
 
 
+def test_a_limit_about_the_person_is_told(tmp_path):
+    space = SPACE.update("xq_inc", max_up="25%", label="yearly income").update("xq_age", max_up=2)
+    page = letter(ask(space=space), tmp_path / "a.html")
+
+    assert "Yearly income may rise by at most 25% of 3,200 dollars, so by 800 dollars" in page.text
+    assert "Age may rise by at most 2 years" in page.text
+    assert no_technical(page) == []
+    assert "rise by" not in letter(ask(space=space), tmp_path / "a.html", hide=["xq_inc", "xq_age"]).text
+
+
+def test_what_a_limit_keeps_where_it_is_was_not_asked(tmp_path):
+    page = letter(ask({"xq_debt": 0}, space=SPACE.update("xq_debt", max_up="10%", direction="up")), tmp_path / "a.html")
+
+    assert "A change of: sex, the debt" in page.text
+
+
 def test_who_is_beyond_a_bound_need_not_meet_it(tmp_path):
     space = SPACE.fix("xq_inc", "xq_home").update("xq_debt", upper=300)
     page = letter(ask(space=space), tmp_path / "a.html")

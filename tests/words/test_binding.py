@@ -84,6 +84,21 @@ def test_a_rule_that_alone_asks_for_a_change_is_told_apart():
     assert list(binding_lines(found, ENGLISH)) == ["Way 1 changes debt for this rule alone: cap: debt is at most 15"]
 
 
+def test_a_limit_about_the_person_is_said():
+    found = ask((1, 0, 0, 0), 12, space=SPACE.update("inc", max_up="20%"))
+    german = next(binding_lines(found, language_of("test", "de")))
+
+    assert bound(found) == [("bound_limit", "inc")]
+    assert list(binding_lines(found, ENGLISH)) == [
+        "Way 1 takes inc as far as it may go, to 12 k$: inc may rise by at most 20% of 10 k$, so by 2 k$"
+    ]
+    assert (
+        german
+        == "Weg 1 führt inc so weit, wie es darf, bis 12 k$: inc darf um höchstens 20 % von 10 k$ steigen, also um 2 k$"
+    )
+    assert bound(ask((1, 0, 0, 0), 12, space=SPACE.update("inc", max_up="30%"))) == []
+
+
 def test_an_end_of_the_data_is_told_apart_from_a_bound():
     data = pd.DataFrame({"x": [1, 3, 5], "y": [0, 1, 5]})
     space = FeatureSpace.infer(data).update("y", upper=5)
