@@ -74,25 +74,32 @@ class Told:
     names: tuple[str, ...]
 
 
-def told_of(result: ShownResult, space: FeatureSpace | None, hide: Sequence[str]) -> Told:
-    """Return what of a result may be told.
+def labelled_space(space: FeatureSpace, hide: Sequence[str]) -> FeatureSpace | None:
+    """Return the columns that may be told, by their labels; None where there is none."""
+    labelled = [_labelled(feature) for feature in space if feature.mutable and feature.name not in hide]
+    return FeatureSpace(labelled) if labelled else None
+
+
+def told_of(
+    result: ShownResult, space: FeatureSpace | None, hide: Sequence[str], labelled: FeatureSpace | None = None
+) -> Told:
+    """Return what of a result may be told; ``labelled`` is its :func:`labelled_space`, where somebody has made it.
 
     An answer that needs a hidden column is left out: without that column it would be advice that does not help.
     """
     names = _may_be_told(result, space, hide)
+    if labelled is None and space is not None:
+        labelled = labelled_space(space, hide)
     answers: list[Counterfactual] = []
     for answer in result:
         if set(_needed(answer, space)) <= set(names):
             answers.append(_labelled_answer(answer, space, names, rank=len(answers) + 1))
-    own = None
-    if space is not None and names:
-        own = FeatureSpace([_labelled(space[name]) for name in names])
     row = _labelled_values(scalars(result.factual), space, names)
     told = replace(
         result,  # type: ignore[type-var]  # a solution set
         counterfactuals=tuple(answers),
         factual=pd.DataFrame({name: [value] for name, value in row.items()}),
-        space=own,
+        space=labelled,
         query_id=None,
         conflict=(),
         removed={},
@@ -307,7 +314,7 @@ def write_letter(
     """Write one person's letter, a page that prints."""
     require_report(who, title=title, language=language)
     hidden = _hidden(who, result.space, [result], hide, contact)
-    letter = _letter(who, result, result.space, hidden, title=title, language=language, contact=contact)
+    letter = _letter(who, result, result.space, hidden, None, title=title, language=language, contact=contact)
     _write(who, path, [letter], language)
 
 
@@ -318,9 +325,10 @@ def write_letters(
     """Write a letter for each person: a file each in a folder that is there, else one file of a page each."""
     require_report(who, title=title, language=language)
     hidden = _hidden(who, space, results, hide, contact)
+    labelled = labelled_space(space, hidden)
     letters = []
     for result in results:
-        letters.append(_letter(who, result, space, hidden, title=title, language=language, contact=contact))
+        letters.append(_letter(who, result, space, hidden, labelled, title=title, language=language, contact=contact))
     if not isinstance(path, str | os.PathLike) or not Path(path).is_dir():
         _write(who, path, letters, language)
         return
@@ -363,12 +371,12 @@ def _hidden(
 
 
 def _letter(
-    who: str, result: ShownResult, space: FeatureSpace | None, hidden: Sequence[str], *, title: Any, language: str,
-    contact: str,
+    who: str, result: ShownResult, space: FeatureSpace | None, hidden: Sequence[str], labelled: FeatureSpace | None, *,
+    title: Any, language: str, contact: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the texts of one letter."""
     spoken = letter_language(who, language)
-    told = told_of(result, space, hidden)
+    told = told_of(result, space, hidden, labelled)
     ways = []
     for answer in told.result:
         sentences = [_begun(line) for line in sentences_of(answer, answer.listed, spoken)]
