@@ -209,7 +209,7 @@ def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str
     if space is None:
         return
     for sentence in result.rules.values():
-        for phrase in phrases_of(sentence):
+        for phrase in _parts(sentence):
             labelled = _labelled_phrase(phrase, space, told.names)
             if labelled is not None:
                 yield language.phrase(labelled)

@@ -166,6 +166,8 @@ def _is_tight(phrase: Phrase, row: _Row) -> bool | None:
             return bool(_changes(row) >= fields.get("k", 1))
         if phrase.name in _LIMITS:
             return _slack(phrase, row) < _step(phrase, row)
+        if phrase.name.startswith(("may_rise_by", "may_fall_by")):
+            return _room(phrase, row) < _step(phrase, row)
         if phrase.name == "linear_equals":
             return any(map(row.has_changed, _columns(phrase)))
         if phrase.name in _SETTLING:
@@ -216,6 +218,23 @@ def _slack(phrase: Phrase, row: _Row) -> float:
         limit = row.space[first].to_coordinate(limit)
     total = math.fsum(factor * row.coordinate(column) for factor, column in _terms(phrase))
     return _LIMITS[phrase.name] * (float(limit) - total)
+
+
+def _room(phrase: Phrase, row: _Row) -> float:
+    """Return how much further a column may move in the direction that a limit of moves is about."""
+    fields = phrase.fields
+    column = fields["column"]
+    before = row.space[column].to_coordinate(row.answer.factual[column])
+    move = row.coordinate(column) - before
+    if phrase.name.startswith("may_fall_by"):
+        move = -move
+    if move <= 0.0:
+        return math.inf
+    if "share" in fields:
+        return float(fields["share"] / 100.0 * abs(before) - move)
+    if "value" in fields:
+        return float(fields["value"].fields["value"] - move)
+    return float(fields.get("count", 1) - move)
 
 
 def _step(phrase: Phrase, row: _Row) -> float:

@@ -232,6 +232,10 @@ def test_a_limit_about_the_person_is_told(tmp_path):
 
     assert "Yearly income may rise by at most 25% of 3,200 dollars, so by 800 dollars" in page.text
     assert "Age may rise by at most 2 years" in page.text
+    near = ceopt.formulations.constraints.MaxMove(["xq_inc", "xq_debt"], up=800)
+    page = letter(ask(constraints=[near]), tmp_path / "a.html", hide=["xq_debt"])
+    assert "Income may rise by at most 800 dollars" in page.text
+    assert "debt" not in page.text
     assert no_technical(page) == []
     assert "rise by" not in letter(ask(space=space), tmp_path / "a.html", hide=["xq_inc", "xq_age"]).text
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ceopt
-from ceopt import AllowedValues, ExactlyOne, Feature, FeatureSpace, IfThen, Linear, MaxChanges
+from ceopt import AllowedValues, ExactlyOne, Feature, FeatureSpace, IfThen, Linear, MaxChanges, MaxMove
 from ceopt.formulations.predictors import Affine
 from ceopt.words.binding import binding_lines, bindings_of, people_bound, unknown_rules
 from ceopt.words.language import language_of
@@ -50,6 +50,10 @@ CASES = {
     ),
     "not the case": ((1, 0, 0, 0), 15, [IfThen(("home", "==", "own"), ("inc", ">=", 15), name="then")], []),
     "more than asked": ((1, 0, 0, 0), 30, [Linear({"inc": 1.0}, ">=", 5, name="least")], []),
+    "a move": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up=2, name="near")], [("bound_rule", "near")]),
+    "a share": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up="29%", name="near")], [("bound_rule", "near")]),
+    "a level": ((0, 0, 5, 0), 5, [MaxMove(["school"], up=1, name="near")], [("bound_rule", "near")]),
+    "room to move": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up=3, down=1, name="near")], []),
     "values": ((0, 0, 5, 0), 5, [AllowedValues({"school": ["low", "high"]}, name="some")], [
         ("bound_rule", "some"), ("bound_column", "school"),
     ]),
