@@ -204,21 +204,23 @@ def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: L
 
 
 def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str]:
-    """Give a line for each rule that may be told and, where no way is, for each bound that somebody has set."""
+    """Give a line for each limit that may be told: of those that leave no way, where these are known, else of all.
+
+    Those that depend on the person's own value come after rules and, where no way is, bounds that somebody has set.
+    """
     space = told.space
     if space is None:
         return
-    for sentence in result.rules.values():
-        for phrase in _parts(sentence):
-            labelled = _labelled_phrase(phrase, space, told.names)
-            if labelled is not None:
-                yield language.phrase(labelled)
+    phrases = [phrase for sentence in result.rules.values() for phrase in _parts(sentence)]
     for name in told.names:
-        for phrase in _parts(result.removed.get(name, "")):
-            labelled = _labelled_phrase(phrase, space, told.names)
-            if labelled is not None and phrase.name.startswith(_ABOUT_THE_PERSON):
-                yield language.phrase(labelled)
-    if len(result):
+        phrases += [part for part in _parts(result.removed.get(name, "")) if part.name.startswith(_ABOUT_THE_PERSON)]
+    if result.conflict:
+        phrases = [part for _, sentence, _ in result.conflict for part in _parts(sentence) if part.name != "must_stay"]
+    for phrase in phrases:
+        labelled = _labelled_phrase(phrase, space, told.names)
+        if labelled is not None:
+            yield language.phrase(labelled)
+    if len(result) or result.conflict:
         return
     row = scalars(result.factual)
     for name in told.names:
@@ -305,6 +307,8 @@ _CHANGES: Final = (
     "raise", "lower", "raise_part", "lower_part", "raise_level", "lower_level", "change", "switch_on", "switch_off",
     "follows", "hold",
 )  # fmt: skip
+#: Lines of the table that fit a page beside three ways.
+_MOST_LINES: Final = 5
 _IN_NAMES: Final = re.compile(r"[^\w.-]+")
 
 
@@ -429,7 +433,10 @@ def _untold(told: Told, language: Language) -> str:
 
 
 def _side_by_side(told: Told, language: Language) -> list[list[str]]:
-    """Return the ways as a table, where there are several: a line a column, its value today, and in each way."""
+    """Return the ways as a table, where there are several: a line a column, its value today, and in each way.
+
+    One of many lines would not leave the letter on its page, and is left out.
+    """
     if len(told.result) < 2:
         return []
     today = Language({**language.templates, **dict.fromkeys(_CHANGES, "{before}")})
@@ -444,5 +451,7 @@ def _side_by_side(told: Told, language: Language) -> list[list[str]]:
         ):
             line = lines.setdefault(name, [_begun(name), before, *[language.put("as_today")] * len(told.result)])
             line[place + 2] = after
+    if len(lines) > _MOST_LINES:
+        return []
     ways = [language.put("way", rank=language.number(answer.rank)) for answer in told.result]
     return [["", language.put("today"), *ways], *lines.values()]
