@@ -79,7 +79,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "report": ("how_to/report",),
     "plot": ("how_to/pictures",),
     "dashboard": ("explanation/not_possible", "how_to/report"),
-    "customer": ("how_to/customer",),
+    "customer": ("how_to/customer", "how_to/letter"),
     "fairness": ("tutorials/audit_of_a_cohort",),
     "global explanations": ("tutorials/audit_of_a_cohort",),
     "subgroups": ("tutorials/audit_of_a_cohort",),

@@ -89,6 +89,9 @@ ROBUST_BOUND_ROUNDING: Final = 1e-9
 NO_ROBUST_ENTRY: Final = 1e-12
 #: Of what is added up: by how much a number without steps may miss the formula that it follows from.
 PRODUCT_ROUNDING: Final = 1e-9
+#: Sizes of the factors of a bilinear row, and of the product, that count in their own unit: solvers hold such a row to
+#: 1e-6 of its own, and SCIP takes a coefficient below 1e-9 for 0.
+BILINEAR_SIZES: Final = (1e-1, 1e4)
 #: Sizes of a product whose variables count in its own unit; others count in a power of two of it.
 ORDINARY_PRODUCTS: Final = (5e-2, 1e7)
 #: Share of the distance by which an answer may miss it: what a solver takes for 0.

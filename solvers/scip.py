@@ -572,6 +572,8 @@ def new_model(compiled: CompiledModel) -> Any:
         model.setParam("nlpi/ipopt/optfile", str(_IPOPT))  # the file says why
     if compiled.problem_class is ProblemClass.NONCONVEX_EXP:  # less, and SoPlex says that it cannot be so exact
         model.setParam("propagating/obbt/dualfeastol", 1e-7)
+    if compiled.problem_class is ProblemClass.NONCONVEX:  # else a product of columns up to 1e9 was proved infeasible
+        model.setParam("presolving/donotaggr", True)
     if compiled.Q is not None or any(compiled.shape[2:]):
         model.setParam("numerics/feastol", 1e-7)  # the objective is a row then, to be right to 1e-6; costs no time
     else:  # put into other rows as a sum, a column's own row is kept to 7e-5 only: optima were 8e-5 off; costs no time

@@ -23,7 +23,7 @@ from ceopt.result.counterfactual import scalars
 from ceopt.result.shown import ShownResult
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, Refusal, Text, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.words.language import AMOUNT, LEVEL, Language
+from ceopt.words.language import ALL_OF, AMOUNT, LEVEL, Language
 from ceopt.words.letters import LETTERS, letter_language
 from ceopt.words.sentences import sentences_of, value_phrase
 
@@ -74,25 +74,32 @@ class Told:
     names: tuple[str, ...]
 
 
-def told_of(result: ShownResult, space: FeatureSpace | None, hide: Sequence[str]) -> Told:
-    """Return what of a result may be told.
+def labelled_space(space: FeatureSpace, hide: Sequence[str]) -> FeatureSpace | None:
+    """Return the columns that may be told, by their labels; None where there is none."""
+    labelled = [_labelled(feature) for feature in space if feature.mutable and feature.name not in hide]
+    return FeatureSpace(labelled) if labelled else None
+
+
+def told_of(
+    result: ShownResult, space: FeatureSpace | None, hide: Sequence[str], labelled: FeatureSpace | None = None
+) -> Told:
+    """Return what of a result may be told; ``labelled`` is its :func:`labelled_space`, where somebody has made it.
 
     An answer that needs a hidden column is left out: without that column it would be advice that does not help.
     """
     names = _may_be_told(result, space, hide)
+    if labelled is None and space is not None:
+        labelled = labelled_space(space, hide)
     answers: list[Counterfactual] = []
     for answer in result:
         if set(_needed(answer, space)) <= set(names):
             answers.append(_labelled_answer(answer, space, names, rank=len(answers) + 1))
-    own = None
-    if space is not None and names:
-        own = FeatureSpace([_labelled(space[name]) for name in names])
     row = _labelled_values(scalars(result.factual), space, names)
     told = replace(
         result,  # type: ignore[type-var]  # a solution set
         counterfactuals=tuple(answers),
         factual=pd.DataFrame({name: [value] for name, value in row.items()}),
-        space=own,
+        space=labelled,
         query_id=None,
         conflict=(),
         removed={},
@@ -174,6 +181,8 @@ _TECHNICAL: Final = frozenset(
     {"verbatim", "together", "hull_inside", "hull_near", "hull_anywhere", "robust", "robust_near", "follows_from",
      "allowed_rows", "exactly_one"}
 )  # fmt: skip
+#: How phrases about limits that depend on the person's own value begin.
+_ABOUT_THE_PERSON: Final = ("may_rise_by", "may_fall_by")
 
 
 def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: Language) -> Iterator[str]:
@@ -196,16 +205,23 @@ def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: L
 
 
 def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str]:
-    """Give a line for each rule that may be told and, where no way is, for each bound that somebody has set."""
+    """Give a line for each limit that may be told: of those that leave no way, where these are known, else of all.
+
+    Those that depend on the person's own value come after rules and, where no way is, bounds that somebody has set.
+    """
     space = told.space
     if space is None:
         return
-    for sentence in result.rules.values():
-        for phrase in phrases_of(sentence):
-            labelled = _labelled_phrase(phrase, space, told.names)
-            if labelled is not None:
-                yield language.phrase(labelled)
-    if len(result):
+    phrases = [phrase for sentence in result.rules.values() for phrase in _parts(sentence)]
+    for name in told.names:
+        phrases += [part for part in _parts(result.removed.get(name, "")) if part.name.startswith(_ABOUT_THE_PERSON)]
+    if result.conflict:
+        phrases = [part for _, sentence, _ in result.conflict for part in _parts(sentence) if part.name != "must_stay"]
+    for phrase in phrases:
+        labelled = _labelled_phrase(phrase, space, told.names)
+        if labelled is not None:
+            yield language.phrase(labelled)
+    if len(result) or result.conflict:
         return
     row = scalars(result.factual)
     for name in told.names:
@@ -213,9 +229,18 @@ def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str
             yield language.phrase(bound)
 
 
+def _parts(text: str) -> Iterator[Phrase]:
+    """Give what a text says, one by one where it says several things at once."""
+    for phrase in phrases_of(text):
+        if phrase.name == ALL_OF:
+            yield from phrase.fields["rules"]
+        else:
+            yield phrase
+
+
 def _stays(text: str) -> bool:
     """Whether what was out of reach from the start left one value."""
-    return any(phrase.name in {"must_stay", "stays_missing"} for phrase in phrases_of(text))
+    return any(phrase.name in {"must_stay", "stays_missing"} for phrase in _parts(text))
 
 
 def _bounds(feature: Feature, value: Any) -> Iterator[Phrase]:
@@ -285,6 +310,8 @@ _CHANGES: Final = (
     "raise", "lower", "raise_part", "lower_part", "raise_level", "lower_level", "change", "switch_on", "switch_off",
     "fill", "fill_code", "leave_blank", "follows", "hold", "hold_missing",
 )  # fmt: skip
+#: Lines of the table that fit a page beside three ways.
+_MOST_LINES: Final = 5
 _IN_NAMES: Final = re.compile(r"[^\w.-]+")
 
 
@@ -294,7 +321,7 @@ def write_letter(
     """Write one person's letter, a page that prints."""
     require_report(who, title=title, language=language)
     hidden = _hidden(who, result.space, [result], hide, contact)
-    letter = _letter(who, result, result.space, hidden, title=title, language=language, contact=contact)
+    letter = _letter(who, result, result.space, hidden, None, title=title, language=language, contact=contact)
     _write(who, path, [letter], language)
 
 
@@ -305,9 +332,10 @@ def write_letters(
     """Write a letter for each person: a file each in a folder that is there, else one file of a page each."""
     require_report(who, title=title, language=language)
     hidden = _hidden(who, space, results, hide, contact)
+    labelled = labelled_space(space, hidden)
     letters = []
     for result in results:
-        letters.append(_letter(who, result, space, hidden, title=title, language=language, contact=contact))
+        letters.append(_letter(who, result, space, hidden, labelled, title=title, language=language, contact=contact))
     if not isinstance(path, str | os.PathLike) or not Path(path).is_dir():
         _write(who, path, letters, language)
         return
@@ -350,12 +378,12 @@ def _hidden(
 
 
 def _letter(
-    who: str, result: ShownResult, space: FeatureSpace | None, hidden: Sequence[str], *, title: Any, language: str,
-    contact: str,
+    who: str, result: ShownResult, space: FeatureSpace | None, hidden: Sequence[str], labelled: FeatureSpace | None, *,
+    title: Any, language: str, contact: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the texts of one letter."""
     spoken = letter_language(who, language)
-    told = told_of(result, space, hidden)
+    told = told_of(result, space, hidden, labelled)
     ways = []
     for answer in told.result:
         sentences = [_begun(line) for line in sentences_of(answer, answer.listed, spoken)]
@@ -408,7 +436,10 @@ def _untold(told: Told, language: Language) -> str:
 
 
 def _side_by_side(told: Told, language: Language) -> list[list[str]]:
-    """Return the ways as a table, where there are several: a line a column, its value today, and in each way."""
+    """Return the ways as a table, where there are several: a line a column, its value today, and in each way.
+
+    One of many lines would not leave the letter on its page, and is left out.
+    """
     if len(told.result) < 2:
         return []
     today = Language({**language.templates, **dict.fromkeys(_CHANGES, "{before}")})
@@ -423,5 +454,7 @@ def _side_by_side(told: Told, language: Language) -> list[list[str]]:
         ):
             line = lines.setdefault(name, [_begun(name), before, *[language.put("as_today")] * len(told.result)])
             line[place + 2] = after
+    if len(lines) > _MOST_LINES:
+        return []
     ways = [language.put("way", rank=language.number(answer.rank)) for answer in told.result]
     return [["", language.put("today"), *ways], *lines.values()]

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ceopt.base.said import Phrase, phrases_of
-from ceopt.formulations.space.reachable import Levels, reach_of
+from ceopt.formulations.space.reachable import Levels, limits_that_bind, reach_of
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.tolerances import NEAR_AN_END, SAME_VALUE
 from ceopt.words.language import AMOUNT, LEVEL, TERMS, Language, is_number
-from ceopt.words.sentences import ToldResult, has_given_name, value_phrase
+from ceopt.words.sentences import ToldResult, has_given_name, limit_said, value_phrase
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.limits import Side
     from ceopt.formulations.space.space import FeatureSpace
 
 
@@ -50,7 +51,7 @@ class Binding:
     rank
         Of the answer.
     template
-        How it is said: "bound_rule", "bound_asks", "bound_column" or "bound_seen".
+        How it is said: "bound_rule", "bound_asks", "bound_column", "bound_limit" (about the person) or "bound_seen".
     name
         Of the rule, or of the column whose limit it is.
     columns
@@ -113,14 +114,17 @@ def _limits_reached(answer: Any, space: FeatureSpace) -> Iterator[tuple[str, str
         part = reach[column]
         here = feature.to_coordinate(answer.values[column])
         is_up = here > factual[column]
+        template = "bound_column"
+        if ("up" if is_up else "down") in limits_that_bind(feature, factual[column]):
+            template = "bound_limit"
         if isinstance(part, Levels):
             if feature.kind == "ordinal" and here == (part.ranks[-1] if is_up else part.ranks[0]):
-                yield column, "bound_column"
+                yield column, template
         elif _are_near(here, part.upper if is_up else part.lower):
             is_seen = feature.upper_inferred if is_up else feature.lower_inferred
             end = feature.upper if is_up else feature.lower
             is_last = _are_near(here, end) or abs(end - here) < (feature.spacing or 0.0)
-            yield column, "bound_seen" if is_seen and is_last else "bound_column"
+            yield column, "bound_seen" if is_seen and is_last else template
 
 
 def _are_near(one: float, other: float) -> bool:
@@ -162,6 +166,8 @@ def _is_tight(phrase: Phrase, row: _Row) -> bool | None:
             return bool(_changes(row) >= fields.get("k", 1))
         if phrase.name in _LIMITS:
             return _slack(phrase, row) < _step(phrase, row)
+        if phrase.name.startswith(("may_rise_by", "may_fall_by")):
+            return _room(phrase, row) < _step(phrase, row)
         if phrase.name == "linear_equals":
             return any(map(row.has_changed, _columns(phrase)))
         if phrase.name in _SETTLING:
@@ -214,6 +220,23 @@ def _slack(phrase: Phrase, row: _Row) -> float:
     return _LIMITS[phrase.name] * (float(limit) - total)
 
 
+def _room(phrase: Phrase, row: _Row) -> float:
+    """Return how much further a column may move in the direction that a limit of moves is about."""
+    fields = phrase.fields
+    column = fields["column"]
+    before = row.space[column].to_coordinate(row.answer.factual[column])
+    move = row.coordinate(column) - before
+    if phrase.name.startswith("may_fall_by"):
+        move = -move
+    if move <= 0.0:
+        return math.inf
+    if "share" in fields:
+        return float(fields["share"] / 100.0 * abs(before) - move)
+    if "value" in fields:
+        return float(fields["value"].fields["value"] - move)
+    return float(fields.get("count", 1) - move)
+
+
 def _step(phrase: Phrase, row: _Row) -> float:
     """Return the least step of the sum that a changed column can make; a trace where one takes any number."""
     steps = []
@@ -260,8 +283,14 @@ def binding_lines(result: BoundResult, language: Language) -> Iterator[str]:
             continue
         assert result.space is not None  # noqa: S101 - without a space nothing bound
         feature: Feature = result.space[one.name]
-        value = language.phrase(value_phrase(feature, plain(answers[one.rank].values[one.name])))
-        yield language.put(one.template, rank=rank, column=printable(one.name), value=value)
+        after = answers[one.rank].values[one.name]
+        value = language.phrase(value_phrase(feature, plain(after)))
+        limit = ""
+        if one.template == "bound_limit":
+            before = feature.to_coordinate(answers[one.rank].factual[one.name])
+            side: Side = "up" if feature.to_coordinate(after) > before else "down"
+            limit = language.say(limit_said(feature, side, before))
+        yield language.put(one.template, rank=rank, column=printable(one.name), value=value, limit=limit)
     for name in unknown_rules(result):
         yield language.put("bound_unknown", rule=_rule(name, result.rules[name], language))
 

@@ -128,10 +128,12 @@ ENGLISH: Final[Mapping[str, str]] = {
     "bound_asks": "Way {rank} changes {columns} for this rule alone: {rule}",
     "bound_column": "Way {rank} takes {column} as far as it may go, to {value}",
     "bound_seen": "Way {rank} takes {column} as far as the data go, to {value}",
+    "bound_limit": "Way {rank} takes {column} as far as it may go, to {value}: {limit}",
     "bound_unknown": "Whether this bound is not known: {rule}",
     "bound_rule_people": "{count} of {people} first ways just keep: {what}",
     "bound_asks_people": "{count} of {people} first ways change something for this rule alone: {what}",
     "bound_column_people": "{count} of {people} first ways take {what} as far as it may go",
+    "bound_limit_people": "{count} of {people} first ways take {what} as far as a limit about the person lets it go",
     "bound_seen_people": "{count} of {people} first ways take {what} as far as the data go",
     # ---- rules that people break today
     "beyond_one": "Rule {name}: the person is beyond it today, and answers move them.",

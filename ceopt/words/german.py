@@ -128,10 +128,14 @@ GERMAN: Final[Mapping[str, str]] = {
     "bound_asks": "Weg {rank} ändert {columns} nur für diese Regel: {rule}",
     "bound_column": "Weg {rank} führt {column} so weit, wie es darf, bis {value}",
     "bound_seen": "Weg {rank} führt {column} so weit, wie die Daten reichen, bis {value}",
+    "bound_limit": "Weg {rank} führt {column} so weit, wie es darf, bis {value}: {limit}",
     "bound_unknown": "Ob diese Regel gebunden hat, ist nicht bekannt: {rule}",
     "bound_rule_people": "{count} von {people} ersten Wegen halten gerade noch ein: {what}",
     "bound_asks_people": "{count} von {people} ersten Wegen ändern etwas nur für diese Regel: {what}",
     "bound_column_people": "{count} von {people} ersten Wegen führen {what} so weit, wie es darf",
+    "bound_limit_people": (
+        "{count} von {people} ersten Wegen führen {what} so weit, wie eine Grenze für die Person es zulässt"
+    ),
     "bound_seen_people": "{count} von {people} ersten Wegen führen {what} so weit, wie die Daten reichen",
     # ---- rules that people break today
     "beyond_one": "Regel {name}: Die Person hält sie heute nicht ein, und Antworten bewegen sie dahin.",

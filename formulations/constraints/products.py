@@ -24,7 +24,7 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, total
 from ceopt.formulations.space.feature import Feature, column_tolerance
 from ceopt.formulations.space.reachable import Interval, Levels, decimal_grid, reach_of
-from ceopt.formulations.tolerances import ORDINARY_PRODUCTS, PRODUCT_ROUNDING, SUM_ROUNDING, TRACE
+from ceopt.formulations.tolerances import BILINEAR_SIZES, ORDINARY_PRODUCTS, PRODUCT_ROUNDING, SUM_ROUNDING, TRACE
 from ceopt.solvers.checks import Floats, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -78,7 +78,8 @@ def product_of(block: Any, x: Factual, who: str, names: Sequence[str]) -> Bounde
                                    :math:`l\, [x = v] \le p_v \le u\, [x = v]`: a variable and two rows a value
     with more, at equal steps s    :math:`v_0 p + s \sum_k 2^k p_k`, of the binary digits :math:`b_k` of the steps,
                                    where :math:`p_k = b_k p` by four rows: a binary, a variable and four rows a digit
-    any other                      a variable that is equal to the product: a row that is bilinear
+    any other                      a variable that is equal to the product: a row that is bilinear, and for a factor of
+                                   extreme size a variable and a row that count it in another unit
     ============================== ===================================================================================
 
     Exact. Of the last kind one factor costs nothing: it is what is there first. Where a second one is met, the program
@@ -243,21 +244,58 @@ def _times_digits(block: Any, x: Factual, base: Bounded, coordinate: Numeric) ->
 
 
 def _times_smooth(block: Any, x: Factual, base: Bounded, coordinate: AbstractCoordinate) -> Bounded:
-    factor = coordinate.raw()
-    low, high = base.times(*ends_of(coordinate))
+    factor = Bounded(coordinate.raw(), *ends_of(coordinate))
+    low, high = base.times(factor.low, factor.high)
     if not base.form.terms:
-        return Bounded(factor.scaled(base.form.constant), low, high)
-    made = Bounded(LinearForm(), low, high)
+        return Bounded(factor.form.scaled(base.form.constant), low, high)
     position = 0 if block.component("product") is None else len(block.product)
+    one = _in_scale(block, x, base, (position, "before"))
+    other = _in_scale(block, x, factor, (position, coordinate.name))
+    scale = _scale_of(low, high)
     product = _new(block, "product", position)
-    product.setlb(finite_or_none(low / made.unit))
-    product.setub(finite_or_none(high / made.unit))
+    product.setlb(finite_or_none(low / scale))
+    product.setub(finite_or_none(high / scale))
+    share = one.scale * other.scale / scale
     if block.component("bilinear") is None:
         block.bilinear = pyo.Constraint(pyo.Any)
-    scaled = base.form.scaled(1.0 / made.unit)
-    block.bilinear[position] = product - scaled.expression() * factor.expression() == 0.0
-    x.also_place(_Product(product, scaled, factor).place)
-    return Bounded(LinearForm(0.0, ((made.unit, product),)), low, high)
+    block.bilinear[position] = product - one.form.scaled(share).expression() * other.form.expression() == 0.0
+    x.also_place(_Product(product, one.form.scaled(share), other.form).place)
+    return Bounded(LinearForm(0.0, ((scale, product),)), low, high)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """A form that counts in a scale."""
+
+    form: LinearForm
+    scale: float
+
+
+def _scale_of(low: float, high: float) -> float:
+    """Return 1, or a power of two in which a number between two others is some thousand at most."""
+    size = max(abs(low), abs(high))
+    if not math.isfinite(size) or size == 0.0 or BILINEAR_SIZES[0] <= size <= BILINEAR_SIZES[1]:
+        return 1.0
+    return 2.0 ** (round(math.log2(size)) - 10)
+
+
+def _in_scale(block: Any, x: Factual, factor: Bounded, index: Any) -> _Scaled:
+    """Return a factor of a bilinear row in its scale: a variable of its own where that is not 1.
+
+    Coefficients of products are then near 1: SCIP takes those below 1e-9 for 0.
+    """
+    scale = _scale_of(factor.low, factor.high)
+    if scale == 1.0:
+        return _Scaled(factor.form, 1.0)
+    variable = _new(block, "scaled", index)
+    variable.setlb(finite_or_none(factor.low / scale))
+    variable.setub(finite_or_none(factor.high / scale))
+    form = factor.form.scaled(1.0 / scale)
+    own = LinearForm(0.0, ((1.0, variable),))
+    Rows(block, "scale").add(index, own + form.scaled(-1.0), lower=0.0, upper=0.0)
+    x.also_place(_Product(variable, form, LinearForm(1.0)).place)
+    return _Scaled(own, scale)
 
 
 # ---- a start: what the variables of a product are at a point ---------------------------------------------------------

@@ -234,8 +234,7 @@ def test_no_way_names_bounds_and_rules_that_may_be_told(tmp_path):
     cap = ceopt.Linear({"xq_inc": 1.0}, "<=", 3_300, name="cost cap of xq_inc")
     sex = ceopt.IfThen(("xq_sex", "==", "lv_f"), ("xq_debt", ">=", 400), name="odd")
     home = ceopt.IfThen(("xq_home", "==", "lv_b"), ("xq_inc", ">=", 4_000))
-    found = ask(constraints=[cap, sex, home, ceopt.MaxChanges(1)], space=SPACE.update("xq_home", level_labels={}))
-    found = ask(constraints=[cap, sex, home, ceopt.MaxChanges(1)])
+    found = ask(constraints=[cap, sex, home, ceopt.MaxChanges(1)], why=False)
     assert found.status == "infeasible"
     page = letter(found, tmp_path / "a.html")
 
@@ -249,6 +248,31 @@ def test_no_way_names_bounds_and_rules_that_may_be_told(tmp_path):
     assert "ousing is" not in letter(found, tmp_path / "a.html", hide=["xq_home"]).text
 
 
+def test_where_it_is_known_which_limits_leave_no_way_no_others_are_named(tmp_path):
+    cap = ceopt.Linear({"xq_inc": 1.0}, "<=", 3_300, name="cost cap of xq_inc")
+    free = ceopt.Linear({"xq_debt": 1.0}, "<=", 8_000)
+    found = ask(constraints=[cap, free], space=SPACE.fix("xq_home"))
+    page = letter(found, tmp_path / "a.html")
+
+    assert "cost cap of xq_inc" in {name for name, _, _ in found.conflict}
+    assert "Income is at most 3,300 dollars" in page.text
+    assert "8,000" not in page.text
+    assert "housing stays" not in page.text
+    assert "A change of: sex, housing" in page.text
+    assert no_technical(page) == []
+
+
+def test_a_table_that_would_not_leave_the_letter_on_its_page_is_left_out(tmp_path):
+    names = [f"c{place}" for place in range(6)]
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9) for name in names])
+    model = Affine([1.0] * 6, -53.5, labels=("no", "yes"))
+    told = ceopt.explain(model, dict.fromkeys(names, 0), space, target="yes", n=2, diversity="pool")
+    few = ceopt.explain(model, dict.fromkeys(names, 9) | {"c0": 1}, space, target="yes", n=2, diversity="pool")
+
+    assert "table" not in letter(replace(told, counterfactuals=(told[0], told[0])), tmp_path / "a.html").tags
+    assert "table" in letter(replace(few, counterfactuals=(few[0], few[0])), tmp_path / "a.html").tags
+
+
 def test_a_formula_is_told_where_all_its_columns_may_be(three, tmp_path):
     phrase = Phrase("ratio", {"column": "xq_debt", "numerator": "xq_inc", "denominator": "xq_late"})
     result = replace(three, rules={"f": Said("xq_debt is xq_inc divided by xq_late", (phrase,))})
@@ -257,9 +281,29 @@ def test_a_formula_is_told_where_all_its_columns_may_be(three, tmp_path):
     assert "divided" not in letter(result, tmp_path / "a.html", hide=["xq_late"]).text
 
 
+def test_a_limit_about_the_person_is_told(tmp_path):
+    space = SPACE.update("xq_inc", max_up="25%", label="yearly income").update("xq_age", max_up=2)
+    page = letter(ask(space=space), tmp_path / "a.html")
+
+    assert "Yearly income may rise by at most 25% of 3,200 dollars, so by 800 dollars" in page.text
+    assert "Age may rise by at most 2 years" in page.text
+    near = ceopt.formulations.constraints.MaxMove(["xq_inc", "xq_debt"], up=800)
+    page = letter(ask(constraints=[near]), tmp_path / "a.html", hide=["xq_debt"])
+    assert "Income may rise by at most 800 dollars" in page.text
+    assert "debt" not in page.text
+    assert no_technical(page) == []
+    assert "rise by" not in letter(ask(space=space), tmp_path / "a.html", hide=["xq_inc", "xq_age"]).text
+
+
+def test_what_a_limit_keeps_where_it_is_was_not_asked(tmp_path):
+    page = letter(ask({"xq_debt": 0}, space=SPACE.update("xq_debt", max_up="10%", direction="up")), tmp_path / "a.html")
+
+    assert "A change of: sex, the debt" in page.text
+
+
 def test_who_is_beyond_a_bound_need_not_meet_it(tmp_path):
     space = SPACE.fix("xq_inc", "xq_home").update("xq_debt", upper=300)
-    page = letter(ask(space=space), tmp_path / "a.html")
+    page = letter(ask(space=space, why=False), tmp_path / "a.html")
 
     assert "The debt is at most 300 dollars, or no further from it than today" in page.text
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ceopt
-from ceopt import AllowedValues, ExactlyOne, Feature, FeatureSpace, IfThen, Linear, MaxChanges
+from ceopt import AllowedValues, ExactlyOne, Feature, FeatureSpace, IfThen, Linear, MaxChanges, MaxMove
 from ceopt.formulations.predictors import Affine
 from ceopt.words.binding import binding_lines, bindings_of, people_bound, unknown_rules
 from ceopt.words.language import language_of
@@ -50,6 +50,10 @@ CASES = {
     ),
     "not the case": ((1, 0, 0, 0), 15, [IfThen(("home", "==", "own"), ("inc", ">=", 15), name="then")], []),
     "more than asked": ((1, 0, 0, 0), 30, [Linear({"inc": 1.0}, ">=", 5, name="least")], []),
+    "a move": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up=2, name="near")], [("bound_rule", "near")]),
+    "a share": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up="29%", name="near")], [("bound_rule", "near")]),
+    "a level": ((0, 0, 5, 0), 5, [MaxMove(["school"], up=1, name="near")], [("bound_rule", "near")]),
+    "room to move": ((1, 0, 0, 0), 12, [MaxMove(["inc"], up=3, down=1, name="near")], []),
     "values": ((0, 0, 5, 0), 5, [AllowedValues({"school": ["low", "high"]}, name="some")], [
         ("bound_rule", "some"), ("bound_column", "school"),
     ]),
@@ -82,6 +86,21 @@ def test_a_rule_that_alone_asks_for_a_change_is_told_apart():
 
     assert bound(found) == [("bound_asks", "cap")]
     assert list(binding_lines(found, ENGLISH)) == ["Way 1 changes debt for this rule alone: cap: debt is at most 15"]
+
+
+def test_a_limit_about_the_person_is_said():
+    found = ask((1, 0, 0, 0), 12, space=SPACE.update("inc", max_up="20%"))
+    german = next(binding_lines(found, language_of("test", "de")))
+
+    assert bound(found) == [("bound_limit", "inc")]
+    assert list(binding_lines(found, ENGLISH)) == [
+        "Way 1 takes inc as far as it may go, to 12 k$: inc may rise by at most 20% of 10 k$, so by 2 k$"
+    ]
+    assert (
+        german
+        == "Weg 1 führt inc so weit, wie es darf, bis 12 k$: inc darf um höchstens 20 % von 10 k$ steigen, also um 2 k$"
+    )
+    assert bound(ask((1, 0, 0, 0), 12, space=SPACE.update("inc", max_up="30%"))) == []
 
 
 def test_an_end_of_the_data_is_told_apart_from_a_bound():

@@ -79,6 +79,7 @@ def test_every_template_is_used():
                     texts.add(node.value)
     made = {f"linear_{sense}" for sense in ("at_most", "at_least", "equals")}
     made |= {f"{status}_{count}" for status in ("optimal", "feasible") for count in ("one", "many")}
+    made |= {f"bound_{what}_people" for what in ("rule", "asks", "column", "limit", "seen")}
     made |= {str(status) for status in ceopt.Status}
 
     assert set(FIELDS) - texts - made == set()
