@@ -172,12 +172,19 @@ def test_a_claim_is_what_the_results_say(benchmarks: Any, claim: Claim) -> None:
 
 #: Numbers with a unit of time or a ratio that are settings of a call, not measurements.
 SETTINGS = {
+    "docs/how_to/command_line.md": ["`--max-up income=20%`"],
+    "docs/how_to/limits.md": [
+        '`max_up="20%"`',
+        "29% of 100 is 29",
+        "20% of -50 is 10",
+        "`--max-up income=20%`",
+    ],
     "docs/how_to/many_people.md": ["by default the smaller of 10 s and a twentieth of all their limits"],
     "docs/how_to/questions.md": ["60 s, if none is given"],
     "docs/how_to/ratio.md": ["at most 40 % of the income"],
     "docs/how_to/retraining.md": ["a probability of at least 80 %"],
     "docs/how_to/surrogates.md": ["of a model that takes a second whatever its rows are, give some 15 seconds"],
-    "docs/how_to/rules.md": ["the smaller of 5 s and a fifth of the limit"],
+    "docs/how_to/rules.md": ["the smaller of 5 s and a fifth of the limit", 'up="20%"'],
 }
 #: What a measurement looks like: seconds, milliseconds, minutes, times faster or less, per cent.
 MEASURED = re.compile(
