@@ -57,10 +57,8 @@ CASES = {
     "values": ((0, 0, 5, 0), 5, [AllowedValues({"school": ["low", "high"]}, name="some")], [
         ("bound_rule", "some"), ("bound_column", "school"),
     ]),
-    "a longest move": ((1, -0.5, 0, 0), 3, [MaxMove("inc", up="30%", name="third")], [("bound_rule", "third")]),
     "a short move": ((1, -1, 0, 0), 0, [MaxMove(["inc", "debt"], up=40, down=12, name="far")], []),
     "and more": ((1, -0.5, 0, 0), 4, [MaxMove("inc", up=3, further=1, name="far")], [("bound_rule", "far")]),
-    "a level": ((0, 0, 5, 3), 5, [MaxMove("school", up=1, name="level")], [("bound_rule", "level")]),
     "the end": ((1, 0, 0, 0), 100, [], [("bound_column", "inc")]),
 }  # fmt: skip
 
