@@ -349,14 +349,19 @@ _SIDES: Final = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1
 #: Points from the middle of a mark to a text, and to the mark's own rim.
 _AWAY, _MARK = 9.0, 5.0
 _LONGEST_LEVEL: Final = 110.0
+#: Points between cells of levels that have no order.
+_GAP: Final = 5.0
 _TURNED: Final = 30.0
 
 
 def draw_surface(
     who: str, grid: DecisionGrid, names: tuple[str, str], labels: Sequence[str], wanted: Any, *, title: str,
-    say: Captions, ax: Any, dark: bool,
+    say: Captions, ax: Any, dark: bool, are_apart: tuple[bool, bool] = (False, False),
 ) -> Axes:  # fmt: skip
-    """Draw the cells about all pairs of values, and the points with their labels; ``wanted`` has the first colour."""
+    """Draw the cells about all pairs of values, and the points with their labels; ``wanted`` has the first colour.
+
+    ``are_apart`` says on which axis the levels have no order: there a gap parts their cells.
+    """
     paper = canvas(who, ax, dark=dark, height=_SURFACE_HEIGHT, inside=False)
     axes = paper.ax
     first, second = (_positions(values, levels) for values, levels in zip(grid.values, grid.levels, strict=True))
@@ -367,6 +372,9 @@ def draw_surface(
         handles, texts = draw_regions(paper, grid, edges, wanted, say)
     else:
         draw_values(paper, grid, edges, say)
+    for is_apart, between, draw in zip(are_apart, edges, (axes.axvline, axes.axhline), strict=True):
+        for place in between[1:-1] if is_apart else ():
+            draw(place, color=paper.colours.ground, lw=_GAP, zorder=1.5)
     axes.set_xlim(edges[0][0], edges[0][-1])
     axes.set_ylim(edges[1][0], edges[1][-1])
     _name_axis(paper, "x", names[0], first, grid.levels[0], say=say)

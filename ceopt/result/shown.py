@@ -444,7 +444,8 @@ def _surface(
     wanted = getattr(answer, "prediction", None)
     names = (name_with_unit(space[pair[0]]), name_with_unit(space[pair[1]]))
     title = say.put("surface", others=others)
-    return draw_surface(_PLOT, grid, names, labels, wanted, title=title, say=say, ax=ax, dark=dark)
+    are_apart = (not _is_ordered(space[pair[0]]), not _is_ordered(space[pair[1]]))
+    return draw_surface(_PLOT, grid, names, labels, wanted, title=title, say=say, ax=ax, dark=dark, are_apart=are_apart)
 
 
 def _coordinates(space: FeatureSpace, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -168,6 +168,8 @@ def _is_tight(phrase: Phrase, row: _Row) -> bool | None:
             return _slack(phrase, row) < _step(phrase, row)
         if phrase.name.startswith(("may_rise_by", "may_fall_by")):
             return _room(phrase, row) < _step(phrase, row)
+        if phrase.name == "and_so_much_more":
+            return any(_room(part, row) + fields["width"] < _step(part, row) for part in fields["rule"].fields["rules"])
         if phrase.name == "linear_equals":
             return any(map(row.has_changed, _columns(phrase)))
         if phrase.name in _SETTLING:

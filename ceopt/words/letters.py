@@ -11,6 +11,7 @@ _ENGLISH: Final = {
     # ---- what other sentences say otherwise
     "column": "your {column}",
     "articles": "a an the your this these all",
+    "missing": "no record",
     "for_rule": "{change}",
     "fill": "Tell us {column}: {after} (we have no record of it)",
     "fill_code": "Tell us {column}: {after} (so far: {before})",
@@ -52,6 +53,7 @@ _GERMAN: Final = {
     # ---- what other sentences say otherwise
     "column": "{column}",
     "articles": "",
+    "missing": "ohne Angabe",
     "for_rule": "{change}",
     "fill": "{column} angeben: {after} (uns liegt dazu nichts vor)",
     "fill_code": "{column} angeben: {after} (bisher: {before})",

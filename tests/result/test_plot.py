@@ -185,6 +185,15 @@ def colour_at(ax, x, y):
     return mpl.colors.to_hex(holding[-1].get_facecolor())
 
 
+def test_a_gap_parts_levels_that_have_no_order(result):
+    ax = result.plot("surface", columns=["job", "_size"], model=decide)
+    gaps = [line.get_xdata() for line in ax.lines if len(line.get_xdata()) == 2]
+
+    assert gaps == [[0.5, 0.5], [1.5, 1.5]]
+    ax = result.plot("surface", columns=["owner", "_size"], model=decide)
+    assert [line for line in ax.lines if len(line.get_xdata()) == 2] == []
+
+
 def test_a_surface_shows_what_the_model_decides_on_legal_values(result):
     ax = result.plot("surface", model=decide, rank=1)
 
@@ -232,8 +241,9 @@ def test_the_grid_holds_legal_values_only_and_those_of_the_points():
 def test_the_points_of_a_surface_are_hollow_where_other_columns_differ(result):
     ax = result.plot("surface", model=decide, columns=["income", "job"], rank=2)
 
-    assert offsets(ax.lines).tolist() == [[5.0, 2.0], [9.0, 0.0], [6.5, 2.0]]
-    filled = [line.get_markerfacecolor() == line.get_markeredgecolor() for line in ax.lines]
+    points = [line for line in ax.lines if len(line.get_xdata()) == 1]  # others are gaps between levels
+    assert offsets(points).tolist() == [[5.0, 2.0], [9.0, 0.0], [6.5, 2.0]]
+    filled = [line.get_markerfacecolor() == line.get_markeredgecolor() for line in points]
     assert filled == [False, False, True]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["cook", "clerk", "nurse"]
     assert ax.get_title("left") == "What the model decides; other columns as in answer 2: owner True"

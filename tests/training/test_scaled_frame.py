@@ -59,6 +59,24 @@ def test_room_keeps_directions_and_what_is_fixed(frame):
     assert (high[:, 3:] == own[:, 3:]).all()
 
 
+def test_limits_about_the_person_hold_in_room_and_rows(frame):
+    columns = scaled(
+        frame, income={"max_up": "29%", "max_down": 10}, loans={"max_up": 2.5}, size={"max_up": 1, "max_down": 0}
+    )
+    own = columns.space.coordinates(frame)
+    low, high = columns.room(own)
+
+    assert low[:, 0].tolist() == pytest.approx([0.0, 0.9, 0.4])
+    assert high[:, 0].tolist() == pytest.approx([0.0, 1.0, 0.645])
+    assert high[:, 1].tolist() == pytest.approx([0.25, 1.0, 0.75])
+    assert low[:, 2].tolist() == pytest.approx([0.0, 0.5, 1.0])
+    assert high[:, 2].tolist() == pytest.approx([0.5, 1.0, 1.0])
+    assert columns.legal(np.ones((3, len(columns.names))), own)[:, :3].tolist() == [
+        [0.0, 2.0, 1.0], [100.0, 10.0, 2.0], [64.0, 7.0, 2.0],
+    ]  # fmt: skip
+    assert columns.legal(np.zeros((3, len(columns.names))), own)[:, 0].tolist() == [0.0, 90.0, 40.0]
+
+
 @pytest.mark.parametrize(("step", "fits"), [(None, 1.0), (0.5, 1.0), (1.5, 3.0), (4.0, 4.0)])
 def test_whole_numbers_stay_whole_in_a_column_that_is_continuous(frame, step, fits):
     columns = scaled(frame, income={"kind": "continuous", "step": step})

@@ -57,6 +57,8 @@ CASES = {
     "values": ((0, 0, 5, 0), 5, [AllowedValues({"school": ["low", "high"]}, name="some")], [
         ("bound_rule", "some"), ("bound_column", "school"),
     ]),
+    "a short move": ((1, -1, 0, 0), 0, [MaxMove(["inc", "debt"], up=40, down=12, name="far")], []),
+    "and more": ((1, -0.5, 0, 0), 4, [MaxMove("inc", up=3, further=1, name="far")], [("bound_rule", "far")]),
     "the end": ((1, 0, 0, 0), 100, [], [("bound_column", "inc")]),
 }  # fmt: skip
 
