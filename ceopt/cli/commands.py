@@ -423,6 +423,8 @@ def space(
     codes: Codes = None,
     missing: Missing = None,
     stays: Stays = None,
+    max_up: MaxUp = None,
+    max_down: MaxDown = None,
     label_column: LabelColumn = None,
 ) -> None:
     """Write what each column of TABLE is and how it may move, to edit and to give to --space."""
@@ -434,6 +436,7 @@ def space(
     described, notes = written_space(
         data, moves=_moves(fixed, up, down), categorical=categorical or (), label_columns=label_column or (),
         codes=codes or (), missing=missing or (), stays=stays or (),
+        limits={"max_up": max_up or (), "max_down": max_down or ()},
     )  # fmt: skip
     for sentence in notes:
         note(sentence)

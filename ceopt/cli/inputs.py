@@ -106,14 +106,14 @@ def inferred_space(
 
 
 def read_codes(given: Sequence[str], frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the codes of each column, with what they mean where each of them says it, from ``COL=CODE[:TEXT],...``.
+    """Return the codes of each column, with what they mean where that is said, from ``COL=CODE[:TEXT],...``.
 
     A code is the value of the column that is written so, else a number, else a text.
 
     Raises
     ------
     InvalidValueError, UnknownNameError
-        No equals sign or no code, a column twice or that is not there, a meaning of some codes alone.
+        No equals sign or no code, a column twice or that is not there.
 
     Examples
     --------
@@ -134,9 +134,6 @@ def read_codes(given: Sequence[str], frame: pd.DataFrame) -> dict[str, Any]:
             raise InvalidValueError("--codes", "each column once", f"{name!r} is there twice", "Write COL=-9,-8.")
         codes = [_code(code.strip(), frame[name]) for code, _, _ in parts]
         texts = [text.strip() for _, _, text in parts]
-        if any(texts) and not all(texts):
-            but = f"it is {entry!r}"
-            raise InvalidValueError("--codes", "a meaning for each code, or for none", but, "Write 'COL=-9:no record'.")
         coded[name] = dict(zip(codes, texts, strict=True)) if any(texts) else codes
     return coded
 
@@ -570,6 +567,7 @@ def written_space(
     codes: Sequence[str],
     missing: Sequence[str],
     stays: Sequence[str],
+    limits: Mapping[Literal["max_up", "max_down"], Sequence[str]],
 ) -> tuple[FeatureSpace, tuple[str, ...]]:
     """Return the space of a table as options describe it, and what was assumed of it, one sentence each.
 
@@ -585,7 +583,7 @@ def written_space(
     if not len(features.columns):
         raise UnreadableFileError("DATA", "a column that is a feature", "each is named no feature", "Leave some in.")
     space, seen = inferred_space(features, categorical=categorical, settled=moves, codes=codes)
-    space = moved(space, moves, missing=missing, stays=stays)
+    space = _limited(moved(space, moves, missing=missing, stays=stays), limits)
     return space, tuple(map(printable, (*notes, *seen)))
 
 

@@ -477,7 +477,7 @@ def found(S: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
         is_lost = is_missing[:, [name not in space or space[name].missing is False for name in names]]
     is_kept = ~is_lost.any(axis=1) & ~is_missing.all(axis=1)
     if isinstance(table, pd.DataFrame):
-        return table.loc[is_kept]
+        return table.iloc[np.flatnonzero(is_kept)]
     return table[is_kept]
 
 

@@ -542,7 +542,7 @@ def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:
         return 0.0
     if feature.is_finite:
         return float(feature.levels[int(value)] not in some)
-    amounts = [float(other) for other in some if other not in feature.codes]
+    amounts = [float(other) for other in some if not is_gap(other) and other not in feature.codes]
     if not amounts:
         return math.inf
     off, nearest = min((abs(value - other), other) for other in amounts)

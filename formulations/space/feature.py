@@ -145,7 +145,8 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
 
 def _gaps(who: str, given: Any) -> dict[str, Any]:
     """Settle what may be missing, and what it costs to fill it in."""
-    if given.missing not in (False, True, "stays", "may_vanish"):
+    is_word = isinstance(given.missing, str) and given.missing in {"stays", "may_vanish"}
+    if not is_word and not isinstance(given.missing, bool | np.bool_):
         raise InvalidValueError(
             who,
             'missing to be True, False, "stays" or "may_vanish"',
@@ -254,6 +255,7 @@ def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
         require_level(who, code)
         if isinstance(code, str | bool):
             raise InvalidTypeError(who, "numbers as codes", f"one is {code!r}", "Correct it.")
+        _require_held(who, code, given, new)
     if codes and given.kind == "continuous" and new["step"] is None:
         raise InvalidValueError(
             who,
@@ -261,9 +263,24 @@ def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             f"step is None with codes {codes!r}",
             "Give step, the least difference between amounts.",
         )
+    if given.kind == "integer" and codes and new["upper"] - new["lower"] < len(codes):
+        amounts = range(math.ceil(new["lower"]), math.floor(new["upper"]) + 1)
+        if all(amount in codes for amount in amounts):
+            but = f"each whole number from {digits(new['lower'])} to {digits(new['upper'])} is a code"
+            raise InvalidValueError(who, "an amount that is no code", but, "Widen the bounds, or leave some codes out.")
     if codes and len(codes) == len(new.get("levels", ())):
         raise InvalidValueError(who, "a level that is no code", f"codes is {codes!r}", "Leave some out.")
     return {"codes": codes, "code_labels": labels}
+
+
+def _require_held(who: str, code: float, given: Any, new: dict[str, Any]) -> None:
+    """Refuse a code that no cell of the column could hold."""
+    least, greatest = new["limits"] if given.kind == "integer" else (-sys.float_info.max, sys.float_info.max)
+    is_whole = given.kind != "integer" or code == math.floor(code)
+    if not (least <= code <= greatest and is_whole):
+        held = f"whole numbers from {least} to {greatest}" if given.kind == "integer" else "numbers that float64 holds"
+        but = f"a code is {code!r}"
+        raise InvalidValueError(who, f"codes that its cells can hold, {held}", but, "Correct it, or leave it out.")
 
 
 def _labelled(who: str, given: Any) -> tuple[Any, tuple[str, ...]]:
@@ -311,7 +328,7 @@ def _pairs(who: str, given: Any) -> list[tuple[Any, Any]]:
     if not isinstance(pairs, str) and isinstance(pairs, Iterable):
         listed = list(pairs)
         if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in listed):
-            return [(plain(level), text) for level, text in listed]
+            return [(math.nan if is_gap(level) else plain(level), text) for level, text in listed]
     then = 'Write {"own": "owns a flat"}.'
     raise InvalidTypeError(who, "a mapping from levels to texts as level_labels", f"level_labels is {given!r}", then)
 

@@ -517,6 +517,7 @@ class FeatureSpace:
                     new[one] = _with_codes(new[one], codes, data[one])
                 new[one] = scaled_by(new[one], data[one])
             new[one] = relabelled(self[one], new[one], label, level_labels)
+        _warn_of_codes_that_move(missing, new)
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
@@ -751,6 +752,16 @@ class FeatureSpace:
         error = UnknownNameError.among(who, "column", name, self._by_name, cutoff=0.8)
         return UnknownNameError(
             f"{error} Leave {name!r} out, as frame[list(space.names)] does, or describe it in the space."
+        )
+
+
+def _warn_of_codes_that_move(missing: Missing | None, new: Mapping[str, Feature]) -> None:
+    """Warn where a missing cell is said to stay, of a column whose codes may still become amounts."""
+    moving = [name for name, feature in new.items() if feature.codes and math.isfinite(feature.fill)]
+    if missing == "stays" and moving:
+        warn(
+            f"missing='stays' keeps cells that are missing; codes of {_quoted(moving)} may still become amounts. "
+            "Write fill=math.inf to keep both."
         )
 
 

@@ -139,6 +139,12 @@ def test_codes_are_read_as_the_column_has_them(given, found):
     assert read_codes(given, frame) == found
 
 
+def test_a_code_without_a_meaning_may_stand_beside_one_with_it():
+    space = ceopt.FeatureSpace.infer(FRAME, codes=read_codes(["late=-9:no record,-8"], FRAME))
+    assert space["late"].codes == (-9, -8)
+    assert [space["late"].meaning_of(code) for code in (-9, -8)] == ["no record", None]
+
+
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [
@@ -146,7 +152,6 @@ def test_codes_are_read_as_the_column_has_them(given, found):
         (["late=-9,"], InvalidValueError, "a column and its codes"),
         (["lat=-9"], UnknownNameError, "Did you mean 'late'"),
         (["late=-9", "late=-8"], InvalidValueError, "each column once"),
-        (["late=-9:no record,-8"], InvalidValueError, "a meaning for each code"),
     ],
 )
 def test_codes_that_are_none_are_refused(given, error, match):

@@ -164,11 +164,11 @@ def test_what_we_have_no_record_of_is_asked_for(tmp_path):
     page = letter(found, tmp_path / "a.html")
     german = letter(found, tmp_path / "b.html", language="de")
 
-    assert "Tell us your income: 3,900 dollars (we have no record of it)" in page.text
-    assert "Tell us your income: 4,000 dollars or more (we have no record of it)" in page.text
-    assert "Tell us your late payments: 2 (so far: nothing on record)" in page.text
+    assert "Tell us your income, if it is 3,900 dollars (we have no record of it)" in page.text
+    assert "Tell us your income, if it is 4,000 dollars or more (we have no record of it)" in page.text
+    assert "Tell us your late payments, if it is 2 (so far: nothing on record)" in page.text
     assert "missing" not in page.text
-    assert "Income angeben: 4.000 dollars oder mehr (uns liegt dazu nichts vor)" in german.text
+    assert "Income angeben, wenn der Wert 4.000 dollars oder mehr ist (uns liegt dazu nichts vor)" in german.text
     assert "nothing on record" in german.text
     assert no_technical(page) == no_technical(german) == []
 

@@ -315,8 +315,19 @@ def rows_with_labels(space: FeatureSpace, rows: NDArray[np.float64]) -> NDArray[
 
 
 def dense(data: Any) -> NDArray[Any]:
-    """Return rows as a plain array of whatever they hold."""
-    return np.asarray(data.toarray() if hasattr(data, "toarray") else data)
+    """Return rows as a plain array of whatever they hold, a number that is missing as NaN."""
+    if hasattr(data, "toarray"):
+        return np.asarray(data.toarray())
+    if isinstance(data, pd.DataFrame):
+        lacking = [name for name in data.columns if _has_nullable_gap(data[name])]
+        data = data.assign(**{name: data[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in lacking})
+    return np.asarray(data)
+
+
+def _has_nullable_gap(column: Any) -> bool:
+    """Whether a column of pandas' own numbers or truth values, which NumPy would hold as objects, lacks a cell."""
+    is_number = pd.api.types.is_numeric_dtype(column.dtype) and not isinstance(column.dtype, np.dtype)
+    return bool(is_number and column.isna().any())
 
 
 def width(data: Any) -> list[str]:

@@ -392,3 +392,26 @@ def test_data_of_codes_alone_are_refused(learned):
     with pytest.raises(InvalidValueError, match="code"):
         learned(ON_CODES)
     assert ScaledColumns.of(LATE, ON_CODES).scales[0] == 8.0  # upper less lower, where no data say more
+
+
+@pytest.mark.parametrize(
+    ("codes", "options", "words"),
+    [
+        ([-9], {"dtype": "uint8"}, "codes that its cells can hold, whole numbers from 0 to 255, but a code is -9"),
+        ([98.5], {}, "codes that its cells can hold, .*but a code is 98.5"),
+        ([10**400], {}, "codes that its cells can hold"),
+        ([0, 1, 2], {"lower": 0, "upper": 2}, "an amount that is no code, but each whole number from 0 to 2 is a code"),
+    ],
+)
+def test_codes_that_leave_nothing_or_that_no_cell_holds_are_refused(codes, options, words):
+    with pytest.raises(InvalidValueError, match=words):
+        Feature("late", kind="integer", codes=codes, **options)
+
+
+def test_that_missing_cells_stay_says_what_codes_do():
+    space = FeatureSpace([Feature("late", kind="integer", lower=0, upper=9, codes=[98])])
+    with pytest.warns(ceopt.SpaceWarning, match="codes of 'late' may still become amounts"):
+        space.update("late", missing="stays")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        space.update("late", missing="stays", fill=math.inf)
