@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import sys
 
@@ -83,7 +84,7 @@ def test_a_table_without_any_column_of_the_model_is_named(tmp_path):
     with pytest.raises(CeoptError, match=r"DATA needs columns that the model knows .paid, debt., but .* has only x, y"):
         read_inputs(
             tmp_path / "model", tmp_path / "other.csv", rows=[0], target="good", space_path=None, moves={},
-            categorical=(), label_columns=(), allow_pickle=True,
+            categorical=(), label_columns=(), allow_pickle=True, limits={},
         )  # fmt: skip
 
 
@@ -129,6 +130,7 @@ def test_memory_that_runs_out_where_there_is_no_result_is_named(monkeypatch, who
         raise MemoryError
 
     module, name, call = ASKED[who]
+    importlib.import_module(module)
     monkeypatch.setattr(sys.modules[module], name, failing)
     with pytest.raises(MemoryError, match=f"{who} needs more memory, but there is no more. Give fewer") as caught:
         call()
