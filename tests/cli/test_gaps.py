@@ -191,7 +191,6 @@ def test_a_space_is_written_to_edit_and_read_again(files):
         (("space", "none.csv", "-o", "space.json"), "DATA needs a file"),
         (("space", "people.csv", "-o", "space.json", "--missing", "incom"), "Did you mean 'income'"),
         (("space", "people.csv", "-o", "space.json", "--label-column", "pay"), "--label-column"),
-        (("space", "people.csv"), "--out"),
     ],
 )
 def test_wrong_use_is_one_sentence(files, words, part):

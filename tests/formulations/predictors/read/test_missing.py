@@ -130,6 +130,7 @@ def _forest() -> Any:
 
 
 #: Models by name: how each is made, and the dtype of its column of levels.
+NAMES_CATEGORIES: Final = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 MODELS: Final[Mapping[str, tuple[Callable[[], Any], str]]] = {
     "forest": (lambda: make_pipeline(_before("passthrough", _one_hot()), _forest()), "object"),
     "extra trees, scaled": (
@@ -242,6 +243,8 @@ def _refuses_new_gaps(model: Any) -> bool:
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_are_the_librarys_own(name: str, gaps: float) -> None:
     make, dtype = MODELS[name]
+    if name.startswith("xgboost") and dtype == "category" and not NAMES_CATEGORIES:
+        pytest.skip("xgboost before 3.1 does not name categories")
     frame = _frame(gaps=gaps, dtype=dtype)
     space = _space(dtype)
     with warnings.catch_warnings():
