@@ -776,17 +776,13 @@ class Feature:
         """Give the raw values where some are missing, as the dtype writes that."""
         if self.kind == "continuous":
             return np.where(is_missing, np.nan, coordinates)
-        known = self.take(np.where(is_missing, self._any_coordinate(), coordinates))
+        known = self.take(np.where(is_missing, 0.0, coordinates))  # of which the missing ones are replaced below
         if isinstance(known, np.ndarray):
             known[is_missing] = np.nan
             return known
         values = pd.Series(known)
         values[is_missing] = None
         return values.array
-
-    def _any_coordinate(self) -> float:
-        """Return a coordinate that a cell can have."""
-        return 0.0
 
     def _number(self, value: Any) -> float:
         if isinstance(value, np.floating):
