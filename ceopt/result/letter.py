@@ -425,7 +425,7 @@ def _status(told: Told, language: Language) -> str:
     if count:
         return language.put("ways_one")
     if told.untold:
-        return language.put("untold_alone")
+        return language.put("untold_alone" if told.untold == 1 else "untold_alone_many")
     return language.put(str(told.result.status))
 
 

@@ -31,6 +31,8 @@ _ENGLISH: Final = {
     "them.",
     "untold_alone": "There is a way to a decision in your favour, but it would also change something that this letter "
     "does not name. Please ask us about it.",
+    "untold_alone_many": "There are ways to a decision in your favour, but each would also change something that this "
+    "letter does not name. Please ask us about them.",
     "infeasible": "There is no way to a decision in your favour within what could be asked of you. We went through all "
     "of it, so this is certain as long as decisions are made as they are today.",
     "time_limit": "We found no way to a decision in your favour in the time that we took. There may be one.",
@@ -73,6 +75,8 @@ _GERMAN: Final = {
     "untold_many": "{count} weitere Wege würden auch etwas ändern, das dieser Brief nicht nennt. Bitte fragen Sie uns "
     "danach.",
     "untold_alone": "Es gibt einen Weg zu einer Entscheidung zu Ihren Gunsten, aber er würde auch etwas ändern, das "
+    "dieser Brief nicht nennt. Bitte fragen Sie uns danach.",
+    "untold_alone_many": "Es gibt Wege zu einer Entscheidung zu Ihren Gunsten, aber jeder würde auch etwas ändern, das "
     "dieser Brief nicht nennt. Bitte fragen Sie uns danach.",
     "infeasible": "Mit dem, was von Ihnen verlangt werden könnte, gibt es keinen Weg zu einer Entscheidung zu Ihren "
     "Gunsten. Wir sind alles davon durchgegangen; das ist also sicher, solange so entschieden wird wie "

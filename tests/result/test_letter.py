@@ -192,7 +192,7 @@ def test_a_hidden_fixed_column_is_not_named(three, tmp_path):
 def test_where_each_way_needs_what_is_hidden_no_way_is_not_claimed(three, tmp_path):
     page = letter(three, tmp_path / "a.html", hide=["xq_home", "xq_inc", "xq_debt"])
 
-    assert LETTERS["en"]["untold_alone"] in page.text
+    assert LETTERS["en"]["untold_alone_many"] in page.text
     assert LETTERS["en"]["infeasible"] not in page.text
     assert "Way 1" not in page.text
 
