@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -140,7 +141,8 @@ def test_codes_are_read_as_the_column_has_them(given, found):
 
 
 def test_a_code_without_a_meaning_may_stand_beside_one_with_it():
-    space = ceopt.FeatureSpace.infer(FRAME, codes=read_codes(["late=-9:no record,-8"], FRAME))
+    frame = FRAME[["income"]].assign(late=[-8, *FRAME["late"].iloc[1:]])
+    space = ceopt.FeatureSpace.infer(frame, codes=read_codes(["late=-9:no record,-8"], frame))
     assert space["late"].codes == (-9, -8)
     assert [space["late"].meaning_of(code) for code in (-9, -8)] == ["no record", None]
 
@@ -172,10 +174,10 @@ def test_a_space_is_written_to_edit_and_read_again(files):
     assert space.names == ("income", "late")
     assert (space["income"].direction, space["income"].missing) == ("increasing", True)
     assert (space["late"].codes, space["late"].code_labels, space["late"].missing) == ((-9,), ("no record",), True)
-    document = json.loads(open("space.json", encoding="utf-8").read())  # noqa: PTH123, SIM115 - as a user edits it
+    written = Path("space.json")
+    document = json.loads(written.read_text(encoding="utf-8"))
     document["features"][0]["missing"] = "stays"
-    with open("space.json", "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
-        json.dump(document, file)
+    written.write_text(json.dumps(document), encoding="utf-8")
     (answer,) = answers(asked("takes.joblib", "--row", lacks, "--space", "space.json")).values()
     for one in answer:
         assert np.isnan(one.values["income"])
