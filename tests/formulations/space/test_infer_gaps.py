@@ -130,7 +130,7 @@ def test_codes_of_a_column_that_moves_by_any_amount_are_refused_with_the_line_to
     with pytest.raises(InvalidValueError, match="'x' needs a step beside codes, but it moves by any amount") as caught:
         FeatureSpace.infer(frame, codes={"x": [-9]})
     line = str(caught.value).partition("Write ")[2].removesuffix(" after infer instead.").replace("...", "0.001")
-    names = {"space": FeatureSpace.infer(frame), "frame": frame}
+    names = {"space": FeatureSpace.infer(frame, continuous=["x"]), "frame": frame}
     exec(line, names)  # noqa: S102 - the line is what the user is told to write
     assert (names["space"]["x"].codes, names["space"]["x"].step) == ((-9,), 0.001)
 
