@@ -50,6 +50,7 @@ PASSING = (
     # ceopt's own ceopt.RuleWarning: tests ask for people who break rules on purpose. tests/explain/test_rules_beyond.py
     # says when it comes.
     "ignore:rule .* beyond it today:UserWarning",
+    "ignore:rule .* misses it today:UserWarning",
     "ignore:X does not have valid feature names, but LGBM:UserWarning",  # LightGBM 4.6 says so of every array
     # XGBoost 3.4 means to give these up; models of them exist, so they are still read.
     "ignore:`XGBRF(Classifier|Regressor)` is deprecated:FutureWarning",

@@ -411,6 +411,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
 def _with_ranges(state: State, answers: Sequence[Answer]) -> list[Counterfactual]:
     """Return answers that know which amounts would do in place of those that they fill in, unless the time is over."""
     question = state.question
+    if not any(feature.is_label(question.factual[feature.name]) for feature in question.space):
+        return [answer for answer, _ in answers]
 
     def accepts(points: list[dict[str, float]]) -> Sequence[bool]:
         if question.is_past_grace:

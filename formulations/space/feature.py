@@ -106,7 +106,8 @@ def settled(given: Any) -> dict[str, Any]:
         new |= _bounds(who, given, new)
     new |= _codes(who, given, new)
     new |= _fields(who, _LIMITS, given)
-    require_limits(who, given.kind, max_up=new["max_up"], max_down=new["max_down"])
+    if new["max_up"] is not None or new["max_down"] is not None:
+        require_limits(who, given.kind, max_up=new["max_up"], max_down=new["max_down"])
     return new | _labels(who, given, new)
 
 

@@ -531,6 +531,7 @@ def amounts(rule: Any, question: Question, points: NDArray[np.float64]) -> NDArr
     return None
 
 
+@pytest.mark.filterwarnings("ignore::ceopt.RuleWarning")
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["linear", "trees", "network", "classes"])
 def test_conflicts_of_every_kind_of_rule(kind: str) -> None:
