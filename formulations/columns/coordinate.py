@@ -281,6 +281,18 @@ class AbstractCoordinate(AbstractCharge):
         part = self.block.reach[self.name]
         return bool(part.is_point and part.only == self.x0)
 
+    @abstractmethod
+    def move_to(self, value: float) -> float:
+        """Return how far an amount is from a factual amount, in raw units; of levels in ranks, or 1 of another one."""
+
+    def cost_at(self, price: Price, value: float) -> float:
+        """Return the cost of one value: that of its move, or of a fill where it or the factual is a label."""
+        if value == self.x0:
+            return 0.0
+        if self.is_filled_in or self.feature.is_label(value):
+            return price.of_fill
+        return price.of(self.move_to(value))
+
     def move(self) -> LinearForm:
         """Return how far the value is from the factual, in raw units (ranks of levels)."""
         return self.raw() + LinearForm(0.0, ((-1.0, self.block.factual[self.name]),))
@@ -343,10 +355,6 @@ class AbstractLevels(AbstractCoordinate):
     def tabulate(self, values: dict[float, float]) -> LinearForm:
         """Return ``values[coordinate]`` of what is taken, of an entry for each value in reach."""
 
-    @abstractmethod
-    def move_to(self, rank: int) -> float:
-        """Return how far a level is from the factual."""
-
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, else 0."""
         return self.indicator({value})
@@ -401,15 +409,8 @@ class AbstractLevels(AbstractCoordinate):
         if isinstance(price, Steps):
             costs: dict[float, float] = dict(zip(self.ranks, price.of(self.ranks), strict=True))
         else:
-            costs = {value: self._cost_of(price, value) for value in self.values}
+            costs = {value: self.cost_at(price, value) for value in self.values}
         return self.tabulate(costs).expression()
-
-    def _cost_of(self, price: Price, value: float) -> float:
-        if value == self.x0:
-            return 0.0
-        if self.feature.is_label(value) or self.feature.is_label(self.x0):
-            return price.of_fill
-        return price.of(self.move_to(int(value)))
 
 
 def count_on(binaries: Iterable[Any]) -> int:
@@ -475,9 +476,9 @@ class Ranked(AbstractLevels):
         """Return 1 where the coordinate is one of ``ranks``, else 0."""
         return self.tabulate({value: float(value in ranks) for value in self.values})
 
-    def move_to(self, rank: int) -> float:
+    def move_to(self, value: float) -> float:
         """Return the number of levels between a rank and the factual."""
-        return rank - self.x0
+        return value - self.x0
 
     def decode(self) -> float:
         """Return the rank, as many steps up as ordered binaries are on, or that the cell is missing."""
@@ -546,9 +547,9 @@ class Category(AbstractLevels):
                 terms.append((values[rank], variable))
         return LinearForm(0.0, tuple(terms))
 
-    def move_to(self, rank: int) -> float:
+    def move_to(self, value: float) -> float:
         """Return 1 of any level but the factual one: a changed category moves 1, up."""
-        return float(rank != self.x0)
+        return float(value != self.x0)
 
     def decode(self) -> float:
         """Return the rank of the level whose binary is greatest."""

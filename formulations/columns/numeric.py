@@ -707,10 +707,6 @@ class Numeric(AbstractCoordinate):
             return form
         return form + self.on_label.scaled(-1.0)
 
-    def _stays_on_label(self) -> LinearForm:
-        """Return 1 where a label is kept, else 0."""
-        return self.label_form(self.x0)
-
     # ---- cuts --------------------------------------------------------------------------------------------------------
     def add_cuts(self, cuts: Iterable[tuple[float, float]]) -> None:
         """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach."""
@@ -936,7 +932,7 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             return LinearForm(float(self.interval.lower != self.x0))
         if self.is_filled_in:
-            return self._stays_on_label().complement()
+            return self.label_form(self.x0).complement()
         if self.state.labels:
             return self._moved() + self.on_label
         return self._moved()
@@ -1010,21 +1006,17 @@ class Numeric(AbstractCoordinate):
         if isinstance(price, Steps):
             return self._cost_of_value(price)
         if self.is_point:
-            return self._cost_at(self.interval.only, price)
+            return self.cost_at(price, self.interval.only)
         if self.is_filled_in:
-            return self._stays_on_label().complement().scaled(price.of_fill).expression()
+            return self.label_form(self.x0).complement().scaled(price.of_fill).expression()
         cost = self._cost_of_move(price)
         if self.state.labels:
             cost = cost + self.on_label.scaled(price.of_fill).expression()
         return cost
 
-    def _cost_at(self, value: float, price: Price) -> float:
-        """Return the cost of the one value that is in reach."""
-        if value == self.x0:
-            return 0.0
-        if self.feature.is_label(value) or self.feature.is_label(self.x0):
-            return price.of_fill
-        return price.of(value - self.x0)
+    def move_to(self, value: float) -> float:
+        """Return how far an amount is from the factual."""
+        return value - self.x0
 
     def _cost_of_move(self, price: Price) -> Any:
         if self.variable is None:
