@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from ceopt import Feature, FeatureSpace, metrics, verify
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.oracle.model import broken_moves
 from tests.draws import draws
 
@@ -191,6 +191,15 @@ def test_no_fault_is_found_in_what_is_in_reach_and_one_in_all_else(feature, data
     reach = reach_of(space, {"x": x0})["x"]
     for value in values:
         assert reach.holds(value) == (not broken_moves(space, {"x": x0}, {"x": float(value)})), (x0, value)
+
+
+@pytest.mark.parametrize("step", [None, 3.0])
+def test_no_infinite_number_is_an_amount_of_a_column_without_bounds(step):
+    reach = Interval(lower=-math.inf, upper=math.inf, step=step)
+
+    assert not reach.holds(MISSING)
+    assert not reach.holds(-math.inf)
+    assert reach.holds(-12.0)
 
 
 def inside(feature, value):
