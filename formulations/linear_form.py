@@ -64,6 +64,27 @@ class LinearForm:
             linear_vars=[variables[key] for key in kept],
         )
 
+    def without_traces(self, size: float, room: float) -> tuple[LinearForm, float, float]:
+        """Return the form without its least coefficients, and the least and the greatest sum of what is left out.
+
+        The variables are between 0 and 1. Left out are sizes up to ``size``, the least first, up to ``room`` in all.
+        """
+        left_out = 0.0
+        lowest = highest = 0.0
+        positions: set[int] = set()
+        for position in sorted(range(len(self.terms)), key=lambda k: abs(self.terms[k][0])):
+            coefficient = self.terms[position][0]
+            left_out += abs(coefficient)
+            if abs(coefficient) > size or left_out > room:
+                break
+            positions.add(position)
+            lowest += min(coefficient, 0.0)
+            highest += max(coefficient, 0.0)
+        if not positions:
+            return self, 0.0, 0.0
+        kept = tuple(term for position, term in enumerate(self.terms) if position not in positions)
+        return LinearForm(self.constant, kept), lowest, highest
+
     def value(self) -> float:
         """Evaluate at the variables' current values."""
         return float(self.constant + sum(c * v.value for c, v in self.terms))

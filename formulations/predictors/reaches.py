@@ -30,6 +30,7 @@ from ceopt.formulations.predictors.ties import (
     right_side_of,
     row_scale,
     score_size,
+    trimmed,
 )
 from ceopt.formulations.space.reachable import Reach
 from ceopt.formulations.space.space import point_row
@@ -234,7 +235,14 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         upper: float | None = None,
         gap: float = 0.0,
     ) -> None:
-        """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end."""
+        """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end.
+
+        Values of leaves that differ by rounding alone count as one, and the row is lowered by what they may add.
+        """
+        if block.predictor.is_trees:
+            form, least, most = trimmed(block.predictor, form, gap or self.margin)
+            lower = None if lower is None else lower - most
+            upper = None if upper is None else upper - least
         scale = self._scale
         if 0.0 < gap * scale < CLEAR_DISTANCE:
             most = _LARGEST / max(score_size(block.predictor), abs(lower or upper or 0.0))

@@ -22,6 +22,7 @@ from ceopt.formulations.predictors.ties import (
     right_side_of,
     row_scale,
     sums_of,
+    trimmed,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.space import point_row
@@ -204,7 +205,11 @@ class EmbeddedVotes(AbstractCombined):
                 self.x.bounds_advice(name),
             )
         big_m = max(least - low, 0.0)
-        form = member.combine(weights) + LinearForm(0.0, ((-big_m, says),))
+        scores = member.combine(weights)
+        if member.predictor.is_trees:
+            scores, _, most = trimmed(member.predictor, scores, 0.0)
+            least -= most
+        form = scores + LinearForm(0.0, ((-big_m, says),))
         Rows(self, "decides").add(index, form.scaled(scale), lower=scale * (least - big_m))
 
     def member_form(self, position: int, weights: Sequence[float]) -> LinearForm:
