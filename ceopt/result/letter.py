@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -24,8 +25,8 @@ from ceopt.result.shown import ShownResult
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, Refusal, Text, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.words.language import ALL_OF, AMOUNT, LEVEL, Language
-from ceopt.words.letters import LETTERS, letter_language
-from ceopt.words.sentences import sentences_of, value_phrase
+from ceopt.words.letters import LETTERS, happening, letter_language
+from ceopt.words.sentences import feature_of, limit_said, sentences_of, value_phrase
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -181,8 +182,8 @@ _TECHNICAL: Final = frozenset(
     {"verbatim", "together", "hull_inside", "hull_near", "hull_anywhere", "robust", "robust_near", "follows_from",
      "allowed_rows", "exactly_one"}
 )  # fmt: skip
-#: How phrases about limits that depend on the person's own value begin.
-_ABOUT_THE_PERSON: Final = ("may_rise_by", "may_fall_by")
+#: Rules of the space that stand among what was not asked.
+_NOT_ASKED: Final = frozenset({"must_stay", "stays_missing", "may_only_rise", "may_only_fall"})
 
 
 def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: Language) -> Iterator[str]:
@@ -201,32 +202,84 @@ def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: L
             only_down.append(feature.called)
     for template, names in {"fixed": fixed, "only_up": only_up, "only_down": only_down}.items():
         if names:
-            yield language.put(template, columns=language.field(tuple(names)))
+            yield language.put(template, columns=_any_of(list(map(language.column, names)), language))
+
+
+def _any_of(names: Sequence[str], language: Language) -> str:
+    """Return "your sex, your home or your age"."""
+    *others, last = names
+    listed = language.templates["list_separator"].join(others)
+    return language.templates["or_separator"].join(filter(None, [listed, last]))
 
 
 def _limits(told: Told, result: ShownResult, language: Language) -> Iterator[str]:
     """Give a line for each limit that may be told: of those that leave no way, where these are known, else of all.
 
-    Those that depend on the person's own value come after rules and, where no way is, bounds that somebody has set.
+    Limits about the person come after rules, and then, where no way is, bounds that somebody has set. Where rules leave
+    no way, it is within the limits about the person, and these are told too.
     """
     space = told.space
     if space is None:
         return
-    phrases = [phrase for sentence in result.rules.values() for phrase in _parts(sentence)]
-    for name in told.names:
-        phrases += [part for part in _parts(result.removed.get(name, "")) if part.name.startswith(_ABOUT_THE_PERSON)]
+    row = scalars(result.factual)
+    sentences = list(result.rules.values())
     if result.conflict:
-        phrases = [part for _, sentence, _ in result.conflict for part in _parts(sentence) if part.name != "must_stay"]
-    for phrase in phrases:
-        labelled = _labelled_phrase(phrase, space, told.names)
+        sentences = [sentence for _, sentence, _ in result.conflict]
+    if not any(_is_of_space(name, space) for name, _, _ in result.conflict):
+        for name in told.names:
+            if not _stays(result.removed.get(name, "")):
+                sentences += _about_the_person(space[name], row[name])
+    lines: dict[str, None] = {}
+    for phrase in chain.from_iterable(map(_parts, sentences)):
+        if phrase.name in _NOT_ASKED or _says_nothing(phrase, space):
+            continue
+        labelled = _labelled_phrase(_as_it_is_met(phrase, space, row), space, told.names)
         if labelled is not None:
-            yield language.phrase(labelled)
+            lines[language.phrase(labelled)] = None
+    yield from lines
     if len(result) or result.conflict:
         return
-    row = scalars(result.factual)
     for name in told.names:
         for bound in _bounds(space[name], row[name]):
             yield language.phrase(bound)
+
+
+def _is_of_space(name: str, space: FeatureSpace) -> bool:
+    """Whether a rule in conflict is one of the space, such as "age: fixed"."""
+    return any(name.startswith(f"{column}: ") for column in space.names)
+
+
+def _about_the_person(feature: Feature, value: Any) -> Iterator[str]:
+    """Give the limits that depend on the person's own value, on the sides to which the column may move."""
+    if feature.is_label_value(value):
+        return
+    here = feature.to_coordinate(value)
+    if feature.max_up is not None and feature.direction != "decreasing":
+        yield limit_said(feature, "up", here)
+    if feature.max_down is not None and feature.direction != "increasing":
+        yield limit_said(feature, "down", here)
+
+
+def _as_it_is_met(phrase: Phrase, space: FeatureSpace, row: Any) -> Phrase:
+    """Return a bound without what it says to those who are beyond it, where the person is not."""
+    if phrase.name != "or_no_further" or phrase.fields["rule"].name not in {"at_most", "at_least"}:
+        return phrase
+    bound: Phrase = phrase.fields["rule"]
+    feature = space[bound.fields["column"]]
+    own = row[feature.name]
+    if feature.is_finite or feature.is_label_value(own):
+        return phrase
+    limit = bound.fields["value"].fields["value"]
+    is_met = own <= limit if bound.name == "at_most" else own >= limit
+    return bound if is_met else phrase
+
+
+def _says_nothing(phrase: Phrase, space: FeatureSpace) -> bool:
+    """Whether a phrase is a bound at 0, below which there is nothing."""
+    if phrase.name != "at_least":
+        return False
+    value = phrase.fields["value"].fields["value"]
+    return bool(value == 0 and space[phrase.fields["column"]].lower == 0)
 
 
 def _parts(text: str) -> Iterator[Phrase]:
@@ -386,7 +439,7 @@ def _letter(
     told = told_of(result, space, hidden, labelled)
     ways = []
     for answer in told.result:
-        sentences = [_begun(line) for line in sentences_of(answer, answer.listed, spoken)]
+        sentences = [_begun(line) for line in _sentences(answer, spoken)]
         ways.append({"name": spoken.put("way", rank=spoken.number(answer.rank)), "sentences": sentences})
     reference = ""
     if result.query_id is not None:
@@ -411,6 +464,15 @@ def _letter(
         "contact": contact.strip().splitlines(),
         "holds": spoken.put("holds") if ways else "",
     }
+
+
+def _sentences(answer: Counterfactual, language: Language) -> Iterator[str]:
+    """Give a sentence for each column; a number that moves in one direction alone is nothing that anybody does."""
+    of_itself = happening(language)
+    for name in answer.listed:
+        feature = feature_of(answer.space, name)
+        is_one_way = feature is not None and not feature.is_finite and feature.direction != "any"
+        yield from sentences_of(answer, [name], of_itself if is_one_way else language)
 
 
 def _begun(line: str) -> str:
@@ -442,7 +504,7 @@ def _side_by_side(told: Told, language: Language) -> list[list[str]]:
     """
     if len(told.result) < 2:
         return []
-    today = Language({**language.templates, **dict.fromkeys(_CHANGES, "{before}")})
+    today = Language({**language.templates, **dict.fromkeys(_CHANGES, "{start}")})
     then = Language({**language.templates, **dict.fromkeys(_CHANGES, "{after}")})
     lines: dict[str, list[str]] = {}
     for place, answer in enumerate(told.result):

@@ -13,6 +13,11 @@ _ENGLISH: Final = {
     "articles": "a an the your this these all",
     "missing": "no record",
     "for_rule": "{change}",
+    "rises": "{column} would have to rise from {before} to {after}",
+    "falls": "{column} would have to fall from {before} to {after}",
+    "rises_part": "{column} would have to rise by {done}; with what follows it goes from {before} to {after}",
+    "falls_part": "{column} would have to fall by {done}; with what follows it goes from {before} to {after}",
+    "any_between": "between {low} and {high}",
     "fill": "Tell us {column}, if it is {after} (we have no record of it)",
     "fill_code": "Tell us {column}, if it is {after} (so far: {before})",
     "max_feature": "no way changes more than one thing",
@@ -42,9 +47,9 @@ _ENGLISH: Final = {
     "already_favourable": "The decision is in your favour already. Nothing has to change.",
     "not_asked": "What was not asked of you",
     "limits": "Limits that were kept",
-    "fixed": "a change of: {columns}",
-    "only_up": "less of: {columns}",
-    "only_down": "more of: {columns}",
+    "fixed": "a change of {columns}",
+    "only_up": "a fall in {columns}",
+    "only_down": "a rise in {columns}",
     "contact": "Whom to turn to",
     "holds": "Each way was checked with the procedure that decides. It holds for what we know of you and for that "
     "procedure as they are today.",
@@ -57,6 +62,11 @@ _GERMAN: Final = {
     "articles": "",
     "missing": "ohne Angabe",
     "for_rule": "{change}",
+    "rises": "{column}: Anstieg von {before} auf {after}",
+    "falls": "{column}: Rückgang von {before} auf {after}",
+    "rises_part": "{column}: Anstieg um {done}; mit dem, was daraus folgt, von {before} auf {after}",
+    "falls_part": "{column}: Rückgang um {done}; mit dem, was daraus folgt, von {before} auf {after}",
+    "any_between": "{low} bis {high}",
     "fill": "{column} angeben, wenn der Wert {after} ist (uns liegt dazu nichts vor)",
     "fill_code": "{column} angeben, wenn der Wert {after} ist (bisher: {before})",
     "max_feature": "kein Weg ändert mehr als eines",
@@ -91,9 +101,9 @@ _GERMAN: Final = {
     "already_favourable": "Die Entscheidung ist schon zu Ihren Gunsten. Nichts muss sich ändern.",
     "not_asked": "Was nicht von Ihnen verlangt wurde",
     "limits": "Grenzen, die eingehalten sind",
-    "fixed": "eine Änderung von: {columns}",
-    "only_up": "weniger von: {columns}",
-    "only_down": "mehr von: {columns}",
+    "fixed": "eine Änderung bei {columns}",
+    "only_up": "ein Rückgang bei {columns}",
+    "only_down": "ein Anstieg bei {columns}",
     "contact": "An wen Sie sich wenden können",
     "holds": "Jeder Weg wurde mit dem Verfahren geprüft, das entscheidet. Er gilt für das, was wir von Ihnen "
     "wissen, und für dieses Verfahren, wie beides heute ist.",
@@ -102,8 +112,16 @@ _GERMAN: Final = {
 }
 #: Language -> name -> text.
 LETTERS: Final[Mapping[str, Mapping[str, str]]] = {"en": _ENGLISH, "de": _GERMAN}
+#: What a person does -> what happens to them.
+_HAPPENS: Final = {"raise": "rises", "lower": "falls", "raise_part": "rises_part", "lower_part": "falls_part"}
 
 
 def letter_language(who: str, language: str) -> Language:
     """Return a language that speaks to a person."""
     return Language({**language_of(who, language).templates, **LETTERS[language]})
+
+
+def happening(language: Language) -> Language:
+    """Return a letter's language in which numbers rise and fall, and nobody raises or lowers them."""
+    templates = language.templates
+    return Language({**templates, **{done: templates[happens] for done, happens in _HAPPENS.items()}})

@@ -202,6 +202,7 @@ def change_sentence(
     else:
         template, fields = _of_levels(kind, before, after, feature, language)
     fields["unit"] = printable(unit or "")
+    fields.setdefault("start", fields["before"])
     if not is_action:
         template = "follows"
     elif _is_same(before, after):
@@ -282,11 +283,12 @@ def _of_numbers(
         start_digits = exact(before)
     fields = {
         "before": language.first_amount(first, unit),
+        "start": language.amount(first, unit),
         "after": language.amount(second, unit),
         "by": language.amount(abs(second - start_digits), unit),
     }
     if before == after:
-        fields["before"] = language.amount(first, unit)
+        fields["before"] = fields["start"]
     if _is_part(done, before, after):
         fields["done"] = language.amount(abs(tidied(float(done))), unit)
         return _upwards("raise_part", "lower_part", done > 0), fields

@@ -16,7 +16,8 @@ from ceopt.base.said import Phrase, Said
 from ceopt.cli.commands import app
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnwritableFileError
-from ceopt.words.letters import LETTERS
+from ceopt.words.letters import LETTERS, happening, letter_language
+from ceopt.words.sentences import change_sentence
 
 ODD = '<b>bold</b> & "odd"'
 SPACE = FeatureSpace(
@@ -110,13 +111,54 @@ def test_the_ways_stand_side_by_side_as_they_are_told(three, tmp_path):
     cells = {name: re.findall(r"<td[^>]*>(.*?)</td>", line) for name, line in rows}
 
     assert set(cells) == {"Income", "Housing", "The debt"}
-    assert cells["Income"][0] == "3,200"
+    assert cells["Income"][0] == "3,200 dollars"
     assert set(cells["Income"][1:]) >= {"3,900 dollars", "as today"}
     assert all(len(line) == 4 for line in cells.values())
     for answer, sentences in zip(three, re.findall(r"<h2>Way.*?</ul>", text, re.DOTALL), strict=True):
         for name, line in cells.items():
             is_listed = name.casefold() in sentences.casefold()
             assert (line[answer.rank] != "as today") == is_listed
+
+
+ONE_WAY = SPACE.update("xq_inc", direction="up").update("xq_debt", direction="down")
+
+
+def test_what_moves_in_one_direction_alone_is_nothing_that_anybody_does(tmp_path):
+    found = ask(space=ONE_WAY)
+    page = letter(found, tmp_path / "a.html")
+    german = letter(found, tmp_path / "b.html", language="de")
+
+    assert "Your income would have to rise from 3,200 to 3,900 dollars." in page.text
+    assert "The debt would have to fall from 400 to 0 dollars." in page.text
+    assert f"Change your housing from a rented flat to “{ODD}”." in page.text
+    assert not any(word in page.text for word in ("Raise", "Lower"))
+    assert "Income: Anstieg von 3.200 auf 3.900 dollars." in german.text
+    assert "The debt: Rückgang von 400 auf 0 dollars." in german.text
+    assert "erhöhen" not in german.text
+    found.report(tmp_path / "c.html")
+    assert "Raise xq_inc from 3,200 to 3,900 dollars" in (tmp_path / "c.html").read_text()
+
+
+def test_the_level_of_an_order_is_reached_by_somebody(tmp_path):
+    school = Feature("school", kind="ordinal", levels=("none", "some", "all"), direction="up")
+    model = Affine([1.0], -0.5, labels=("bad", "good"))
+    page = letter(ceopt.explain(model, {"school": "none"}, FeatureSpace([school]), target="good"), tmp_path / "a.html")
+
+    assert "Raise your school from none to some." in page.text
+
+
+@pytest.mark.parametrize(
+    ("language", "done", "says"),
+    [
+        ("en", 1, "your age would have to rise by 1; with what follows it goes from 52 to 54"),
+        ("en", -1, "your age would have to fall by 1; with what follows it goes from 52 to 54"),
+        ("de", 1, "age: Anstieg um 1; mit dem, was daraus folgt, von 52 auf 54"),
+    ],
+)
+def test_a_part_of_what_happens_is_told_as_such(language, done, says):
+    spoken = happening(letter_language("a letter", language))
+
+    assert change_sentence("age", 52, 54, None, spoken, done=done) == says
 
 
 def test_one_way_has_no_table(tmp_path):
@@ -129,16 +171,16 @@ def test_one_way_has_no_table(tmp_path):
 def test_what_was_not_asked_has_no_value_of_the_person(three, tmp_path):
     page = letter(three, tmp_path / "a.html")
 
-    assert "A change of: sex" in page.text
-    assert "Less of: age" in page.text
+    assert "A change of your sex\n" in page.text
+    assert "A fall in your age\n" in page.text
     assert "30" not in page.text
 
 
 def test_who_stands_on_a_code_that_stays_was_not_asked_about_it(tmp_path):
     held = ask({"xq_late": -9}, SPACE.update("xq_late", fill=float("inf")))
 
-    assert "A change of: sex, late payments" in letter(held, tmp_path / "a.html").text
-    assert "A change of: sex\n" in letter(ask({"xq_late": -9}), tmp_path / "b.html").text + "\n"
+    assert "A change of your sex or your late payments\n" in letter(held, tmp_path / "a.html").text
+    assert "A change of your sex\n" in letter(ask({"xq_late": -9}), tmp_path / "b.html").text
 
 
 GAPS = SPACE.update("xq_inc", missing=True).update(
@@ -171,6 +213,14 @@ def test_what_we_have_no_record_of_is_asked_for(tmp_path):
     assert "Income angeben, wenn der Wert 4.000 dollars oder mehr ist (uns liegt dazu nichts vor)" in german.text
     assert "nothing on record" in german.text
     assert no_technical(page) == no_technical(german) == []
+
+
+def test_amounts_that_would_do_are_told_as_a_sentence_has_them(tmp_path):
+    found = filled({"xq_inc": None, "xq_late": -9})
+    told = replace(found[1], values=found[1].frame, ranges={"xq_inc": (4_000.0, 5_000.0)})
+    page = letter(replace(found, counterfactuals=(told,)), tmp_path / "a.html")
+
+    assert "Tell us your income, if it is between 4,000 and 5,000 dollars" in page.text
 
 
 def test_a_hidden_column_is_not_named_and_its_ways_are_left_out(three, tmp_path):
@@ -259,7 +309,7 @@ def test_where_it_is_known_which_limits_leave_no_way_no_others_are_named(tmp_pat
     assert "Income is at most 3,300 dollars" in page.text
     assert "8,000" not in page.text
     assert "housing stays" not in page.text
-    assert "A change of: sex, housing" in page.text
+    assert "A change of your sex or your housing\n" in page.text
     assert no_technical(page) == []
 
 
@@ -296,10 +346,72 @@ def test_a_limit_about_the_person_is_told(tmp_path):
     assert "rise by" not in letter(ask(space=space), tmp_path / "a.html", hide=["xq_inc", "xq_age"]).text
 
 
+def test_several_things_that_were_not_asked_are_one_sentence(tmp_path):
+    found = ask(space=SPACE.fix("xq_home", "xq_late").update("xq_debt", direction="down"))
+    page = letter(found, tmp_path / "a.html")
+    german = letter(found, tmp_path / "b.html", language="de")
+
+    assert "A change of your sex, your housing or your late payments\n" in page.text
+    assert "A rise in the debt\n" in page.text
+    assert "Eine Änderung bei sex, housing oder late payments\n" in german.text
+    assert "Ein Rückgang bei age\n" in german.text
+    assert "Ein Anstieg bei the debt\n" in german.text
+
+
+LIMITED = SPACE.update("xq_inc", max_up="25%", max_down=500).update("xq_age", max_up=70, max_down=1)
+
+
+@pytest.mark.parametrize("why", [False, True])
+def test_limits_about_the_person_are_told_as_those_of_a_rule(tmp_path, why):
+    """Of a letter without a way too: one that binds nobody (70 years up), and none in a direction that is not open."""
+    row = {"xq_inc": 1_000}
+    limits = ["Age may rise by at most 70 years", "Income may rise by at most 25% of 1,000 dollars, so by 200 dollars"]
+    found = ask(row, space=LIMITED.fix("xq_home"), constraints=[ceopt.MaxChanges(3)], why=why)
+    assert found.status == "infeasible"
+    page = letter(found, tmp_path / "a.html")
+    rule = ceopt.formulations.constraints.MaxMove(["xq_inc"], up="25%")
+    by_rule = letter(ask(row, space=SPACE.fix("xq_home"), constraints=[rule], why=False), tmp_path / "b.html")
+
+    assert [line for line in limits if line in page.text] == (limits[1:] if found.conflict else limits)
+    assert "Income may rise by at most 25%" in by_rule.text
+    assert "Age may fall" not in page.text
+    assert "500" not in page.text or not found.conflict
+
+
+def test_where_rules_leave_no_way_it_is_within_the_limits_about_the_person(tmp_path):
+    cap = ceopt.Linear({"xq_inc": 1.0}, "<=", 3_300)
+    found = ask(constraints=[cap], space=LIMITED.fix("xq_home").update("xq_debt", max_down=100))
+    page = letter(found, tmp_path / "a.html")
+
+    assert [name for name, _, _ in found.conflict] == ["Linear_1"]
+    assert "Income is at most 3,300 dollars" in page.text
+    assert "The debt may fall by at most 100 dollars" in page.text
+    assert "debt may fall" not in letter(found, tmp_path / "b.html", hide=["xq_debt"]).text
+
+
+def test_what_was_not_asked_is_no_limit_too(tmp_path):
+    space = SPACE.fix("xq_home", "xq_debt").update("xq_inc", direction="down", lower=0)
+    page = letter(ask(space=space), tmp_path / "a.html")
+
+    assert "A rise in your income\n" in page.text
+    assert "may only" not in page.text
+    assert "at least 0" not in page.text
+
+
+def test_a_bound_for_those_beyond_it_is_told_to_them_alone(tmp_path):
+    cap = ceopt.Linear({"xq_debt": 1.0}, "<=", 500, beyond="no_further")
+    floor = ceopt.Linear({"xq_inc": 1.0}, ">=", 3_300, beyond="no_further")
+    page = letter(ask(constraints=[cap, floor], n=1), tmp_path / "a.html")
+
+    assert "The debt is at most 500 dollars\n" in page.text
+    assert "Income is at least 3,300 dollars, or no further from it than today\n" in page.text
+
+
 def test_what_a_limit_keeps_where_it_is_was_not_asked(tmp_path):
     page = letter(ask({"xq_debt": 0}, space=SPACE.update("xq_debt", max_up="10%", direction="up")), tmp_path / "a.html")
 
-    assert "A change of: sex, the debt" in page.text
+    assert "A change of your sex or the debt\n" in page.text
+    assert "by at most 10%" not in page.text
 
 
 def test_who_is_beyond_a_bound_need_not_meet_it(tmp_path):
