@@ -24,7 +24,7 @@ from ceopt.pictures.canvas import CAPTIONS, Captions
 from ceopt.pictures.charts import Bar, Bars, CostGroup, draw_bars, draw_costs
 from ceopt.report import picture, require_report, write_page
 from ceopt.result.counterfactual import hands_out_copies, scalars, shown
-from ceopt.result.shown import short, sources
+from ceopt.result.shown import limits_text, short, sources
 from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
@@ -455,6 +455,11 @@ def report_cohort(
     known_by: list[tuple[str, str]] = []
     if results:  # the program is that of the person with the greatest
         known_by = sources(max(results, key=lambda result: result.size.get("rows", 0)), say, spoken)
+    rows = [scalars(result.factual) for result in results]
+    columns = []
+    for feature in space:
+        values = [row[feature.name] for row in rows if feature.name in row]
+        columns.append((feature.name, feature.label or "", limits_text(feature, values, say, spoken)))
     write_page(
         _REPORT,
         path,
@@ -468,6 +473,8 @@ def report_cohort(
         proved=_without(results, sentences, say, spoken, proved=True),
         unproved=_without(results, sentences, say, spoken, proved=False),
         rules=tuple(rules),
+        columns=columns,
+        has_labels=any(label for _, label, _ in columns),
         bound=tuple(people_bound(results, spoken)),
         sources=known_by,
     )

@@ -33,6 +33,7 @@ from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal,
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.binding import binding_lines
+from ceopt.words.columns import column_limits
 from ceopt.words.language import Language, is_number, language_of, tidied
 from ceopt.words.sentences import ToldResult, feature_of, in_words, name_with_unit, truths, value_phrase
 
@@ -498,8 +499,12 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
     person = []
     for column, value in scalars(result.factual).items():
         feature = feature_of(result.space, str(column))
-        label = "" if feature is None else feature.label or ""
-        person.append((str(column), label, spoken.phrase(value_phrase(feature, value))))
+        label = ""
+        limits = ""
+        if feature is not None:
+            label = feature.label or ""
+            limits = limits_text(feature, [value], say, spoken)
+        person.append((str(column), label, spoken.phrase(value_phrase(feature, value)), limits))
     write_page(
         _REPORT,
         path,
@@ -510,11 +515,17 @@ def report_answers(result: ShownResult, path: Any, *, title: Any, language: Any)
         ways=ways,
         pictures=_pictures(result, language),
         person=person,
-        has_labels=any(label for _, label, _ in person),
+        has_labels=any(label for _, label, _, _ in person),
+        has_limits=result.space is not None,
         bound=tuple(binding_lines(result, spoken)),
         proof=_proof(result, say, spoken),
         sources=sources(result, say, spoken),
     )
+
+
+def limits_text(feature: Feature, values: Sequence[Any], say: Mapping[str, str], language: Language) -> str:
+    """Return the limits of a column as one text."""
+    return language.templates["separator"].join(column_limits(feature, values, language)) or say["no_limit"]
 
 
 def short(number: float | None, language: Language, way: Literal["nearest", "up", "down"] = "nearest") -> str:

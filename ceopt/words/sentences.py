@@ -51,6 +51,7 @@ from ceopt.words.language import (
     ALL_OF,
     AMOUNT,
     ANY_OF,
+    FIELDS,
     LEVEL,
     TERMS,
     Language,
@@ -527,7 +528,24 @@ def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> 
     line = _named_rule(name, sentence, language)
     if width is None:
         return line
-    return language.put("conflict_wider", rule=line, width=language.amount(width, _unit_in(sentence)))
+    unit = _unit_in(sentence)
+    wider = language.amount(width, unit)
+    for phrase in phrases_of(sentence):
+        limit = _limit_in(phrase)
+        if limit is not None:
+            enough = language.amount(exact(float(limit + exact(width))), unit)
+            return language.put("conflict_wider_to", rule=line, width=wider, limit=enough)
+    return language.put("conflict_wider", rule=line, width=wider)
+
+
+def _limit_in(phrase: Phrase) -> Decimal | None:
+    """Return the amount of a limit about the person, before it was rounded to steps; None of anything else."""
+    fields = phrase.fields
+    if phrase.name in {"may_rise_by_share", "may_fall_by_share"}:
+        return exact(fields["share"]) / 100 * exact(fields["own"].fields["value"])
+    if phrase.name in {"may_rise_by", "may_fall_by"}:
+        return exact(fields.get("limit", fields["value"].fields["value"]))
+    return None
 
 
 def _named_rule(name: str, sentence: str, language: Language) -> str:
@@ -541,7 +559,8 @@ def _named_rule(name: str, sentence: str, language: Language) -> str:
 def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language: Language) -> str:
     """Return one rule that is in conflict for several people, and by how much wider it would do for how many of them.
 
-    Where it says something else to each ("age stays at 30"), it is called by its name ("age: fixed").
+    Where it says something else to each ("age stays at 30"), it is told as it holds of all ("age stays as it is"), or
+    else called by its name ("debt: steps of 5").
     """
     name, sentence, width = entries[0]
     widths = [width for _, _, width in entries if width is not None]
@@ -549,6 +568,9 @@ def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language:
     if is_same and all(entry[2] == width for entry in entries):
         return _conflict_line(entries[0], language)
     line = _named_rule(name, sentence, language) if is_same else printable(name)
+    of_all = _of_all([phrases_of(entry[1]) for entry in entries])
+    if not is_same and of_all is not None:
+        line = language.phrase(of_all)
     if not widths:
         return line
     unit = _unit_in(sentence)
@@ -556,6 +578,35 @@ def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language:
     if min(widths) < max(widths):
         amount = language.put("widths", least=language.first_amount(min(widths), unit), most=amount)
     return language.put("conflict_wider_for", rule=line, count=language.number(len(widths)), widths=amount)
+
+
+#: What a limit says to one person -> what it says to all.
+_GENERAL: Final[Mapping[str, str]] = {
+    "must_stay": "stays",
+    "stays_missing": "stays",
+    "may_only_rise": "may_only_rise_from_today",
+    "may_only_fall": "may_only_fall_from_today",
+    "may_rise_by_share": "may_rise_by_share_of_today",
+    "may_fall_by_share": "may_fall_by_share_of_today",
+    "at_least": "at_least_or_as_today",
+    "at_least_or_as_today": "at_least_or_as_today",
+    "at_most": "at_most_or_as_today",
+    "at_most_or_as_today": "at_most_or_as_today",
+}
+
+
+def _of_all(told: Sequence[Sequence[Phrase]]) -> Phrase | None:
+    """Return what a limit says to all, of what it says to each; None where that is not known."""
+    found: Phrase | None = None
+    for phrases in told:
+        if len(phrases) != 1 or phrases[0].name not in _GENERAL:
+            return None
+        name = _GENERAL[phrases[0].name]
+        general = Phrase(name, {field: phrases[0].fields.get(field) for field in FIELDS[name]})
+        if found is not None and general != found:
+            return None
+        found = general
+    return found
 
 
 def _unit_in(sentence: str) -> str:
@@ -889,7 +940,10 @@ def limit_said(feature: Feature, side: Side, x0: float) -> str:
     text = f"{feature.name} may {'rise' if side == 'up' else 'fall'} by no more than {words}"
     if not isinstance(limit, str):
         most = limit if feature.is_finite else float(stepped(feature, allowance(limit, x0)))
-        return Said(text, (_longest_move(feature, side, most),))
+        phrase = _longest_move(feature, side, most)
+        if most != limit:
+            phrase = Phrase(phrase.name, {**phrase.fields, "limit": float(limit)})
+        return Said(text, (phrase,))
     width = value_phrase(feature, float(stepped(feature, allowance(limit, x0))))
     own = value_phrase(feature, abs(x0))
     return said(text, share, column=feature.name, value=width, share=float(limit.removesuffix("%")), own=own)

@@ -66,6 +66,23 @@ def test_rules_that_bound_are_counted(cohort, tmp_path):
     )
 
 
+def test_labels_and_limits_of_columns_are_told(tmp_path):
+    model = Affine([1.0, -1.0], -4.5, labels=("no", "yes"))
+    limited = SPACE.update("income", label="yearly <income>", max_up="20%", upper=25)
+    found = ceopt.Recourse(model, limited, target="yes").fit(PEOPLE).explain(PEOPLE)
+    say = HEADINGS["en"]
+    columns = between(written(found, tmp_path / "a.html"), say["limits_of_columns"], say["bound_rules"])
+    german = written(found, tmp_path / "b.html", language="de")
+    plain = written(ceopt.Recourse(model, SPACE, target="yes").fit(PEOPLE).explain(PEOPLE), tmp_path / "c.html")
+
+    assert "yearly &lt;income&gt;" in columns
+    assert "rises by at most 20% of what it is today; at least 0 k$" in columns
+    assert "at most 25 k$ (2 of 4 people are beyond it today, and may stay or come nearer)" in columns
+    assert "stays as it is" in columns
+    assert "steigt um höchstens 20 % dessen, was es heute ist" in german
+    assert f"<th>{say['called']}</th>" not in plain
+
+
 def test_costs_sort_as_numbers_and_no_cost_is_empty(cohort, tmp_path):
     text = written(cohort, tmp_path / "a.html")
 

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -68,6 +69,28 @@ def test_all_that_is_known_is_on_the_page(tmp_path):
     assert result.fingerprints["data"] in text
     assert f"{result.size['variables']} variables, {result.size['integers']} of them whole" in text
     assert "ceopt export" in text
+
+
+def test_limits_of_columns_are_told_as_they_bind_the_person(tmp_path):
+    space = SPACE.fix("job").update("savings", max_up="20%", upper=20_000, codes={-9: "no record"})
+    found = replace(ask(space), space=space.update("savings", missing=True))
+    beyond = Page(written(found, tmp_path / "a.html")).text
+    none = replace(found, counterfactuals=(), status="infeasible")
+    blank = replace(none, factual=pd.DataFrame([ROW | {"savings": None}]))
+    gap = Page(written(blank, tmp_path / "b.html")).text
+    coded = replace(none, factual=pd.DataFrame([ROW | {"savings": -9}]))
+    code = Page(written(coded, tmp_path / "c.html", language="de")).text
+    unknown = Page(written(replace(ask(), space=None), tmp_path / "d.html")).text
+
+    assert HEADINGS["en"]["limits"] in beyond
+    assert "rises by at most 20% of 21,200 euros, so by 4,240 euros" in beyond
+    assert "at most 20,000 euros (is beyond it today, and may stay or come nearer)" in beyond
+    assert "stays as it is" in beyond
+    assert "missing" not in beyond
+    assert "rises by" not in gap
+    assert "may stay so or be filled in, which counts as a move of 1" in gap
+    assert "darf auf einem Code (-9) bleiben oder zum Betrag werden" in code
+    assert HEADINGS["en"]["limits"] not in unknown
 
 
 def test_rules_that_bound_are_named(tmp_path):
