@@ -224,7 +224,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "ausgeschlossen.",
     "steps_leave_gap": "Das Modell rundet in Stufen: Ein bis zu {percent} % billigerer Weg ist nicht ausgeschlossen.",
     "hint_why": "",
-    "reach_of_data": "Möglich ist nur, was in den Daten vorkam, bei: {columns}.",
+    "reach_of_data": "Bei {columns} ist nur möglich, was in den Daten vorkam.",
     "width_unknown": "Um wie viel weiter eine Regel sein müsste, ist nicht bekannt: {why}.",
     "widths_unproved": "Dass etwas weniger weite Regeln nicht genügten, ist nicht bewiesen.",
     "in_conflict": "Im Widerspruch: {rules}.",
