@@ -315,6 +315,9 @@ class Factual(AbstractColumns):
         few solvers take; by default only where nothing else is exact.
     multiplied
         Who multiplies which columns by such a row.
+    cutoff
+        A :class:`CostCutoff` that no answer worth finding exceeds, where one is known: rules that embed models leave
+        out what is beyond it.
 
     Notes
     -----
@@ -358,6 +361,7 @@ class Factual(AbstractColumns):
         self._settled_with: list[Callable[[dict[str, float]], dict[str, float]]] = []
         self.multiplied: list[tuple[str, tuple[str, ...]]] = []
         self.takes_products = False
+        self.cutoff: Any = None
         self.charges: dict[str, AbstractCharge] = {}
         self.is_charged = False
         self.is_counted = False

@@ -1,0 +1,139 @@
+r"""Isolation forests of scikit-learn: which rows they call ordinary, as a sum over trees.
+
+A row ends in leaf l of tree t, at a depth of :math:`d_l` splits, with :math:`n_l` of the rows that grew the tree. It is
+no outlier iff ``decision_function`` is at least 0,
+
+.. math::
+    -2^{-\sum_t h_t / (T c(\psi))} \ge o \iff \sum_t h_t \ge -T c(\psi) \log_2(-o), \qquad h = d_l + c(n_l), \\
+    c(1) = 0, \quad c(2) = 1, \quad c(n) = 2 (\ln(n - 1) + \gamma) - \tfrac{2 (n - 1)}{n},
+
+with T trees, :math:`\psi` rows a tree and o the library's ``offset_``. A row goes left iff ``float32(x) <= threshold``,
+and NaN where the node says. The library adds up in float64, tree by tree; the level on the right is the least float for
+which its own arithmetic says "ordinary".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+import ceopt.formulations.predictors.read.sklearn as library
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read.agreement import gap_refusal, require_agreement
+from ceopt.formulations.predictors.read.model_input import names_of, refuse, same_version
+from ceopt.formulations.predictors.read.pipeline import encode, split
+from ceopt.formulations.predictors.read.sklearn.trees import grown
+from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.tolerances import SAME_SUM
+from ceopt.solvers.checks import Floats
+
+__all__ = ["OUTLIER_LABELS", "read_isolation_forest"]
+
+#: What the library says of an outlier, and of a row that is none.
+OUTLIER_LABELS: Final = (-1, 1)
+
+
+def read_isolation_forest(model: Any, space: FeatureSpace) -> Predictor:
+    r"""Read an isolation forest, alone or behind the steps of a pipeline, over those columns that it was fitted on.
+
+    Parameters
+    ----------
+    model
+        A fitted ``IsolationForest``, or a pipeline that ends in one.
+    space
+        The raw columns, with all on which the model was fitted, and perhaps others.
+
+    Returns
+    -------
+    Predictor
+        Over the columns of the model; its score is :math:`\sum_t h_t`, its labels are -1 and 1.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is something else, or flags every row; a step has no exact representation; columns are not the space's.
+    """
+    steps, forest = split(model)
+    if type(forest).__name__ != "IsolationForest":
+        raise refuse(
+            "an IsolationForest of scikit-learn, or a pipeline that ends in one", f"it is {type(forest).__name__}",
+            "Fit one: IsolationForest(random_state=0).fit(X).",
+        )  # fmt: skip
+    known = names_of(model, space)
+    if known is not None and all(name in space for name in known):
+        space = FeatureSpace([space[name] for name in known])
+    encoding = encode(steps, forest, space)
+    with same_version(forest):
+        core = _path_lengths(forest)
+    predictor = Predictor(core, encoding, model, space)
+    refusal = gap_refusal(model, space)
+    if refusal is not None:
+        raise refusal
+    require_agreement(predictor, model, library)
+    return predictor
+
+
+def _path_lengths(forest: Any) -> TreeEnsemble:
+    """Return the sum of the trees' path lengths, which decides at the level of the library."""
+    trees = []
+    for tree, columns in zip(forest.estimators_, forest.estimators_features_, strict=True):
+        trees.append(grown(tree.tree_, _lengths(tree.tree_)[:, None], gaps=True, columns=np.asarray(columns)))
+    greatest = math.fsum(float(tree.value[~tree.inner].max()) for tree in trees)
+    level = _level(forest, len(trees))
+    if not level <= greatest:
+        raise refuse(
+            "an isolation forest that flags not every row", f"its offset_ is {forest.offset_!r}",
+            "Fit it with contamination='auto', or a smaller one, on more rows.",
+        )  # fmt: skip
+    return TreeEnsemble(
+        trees, labels=OUTLIER_LABELS, decision="nonnegative", level=level, input_dtype="float32",
+        n_inputs=forest.n_features_in_,
+    )  # fmt: skip
+
+
+def _lengths(tree: Any) -> Floats:
+    """Return the path length of each node, (nodes,), in the library's own order of summation."""
+    depth = np.ones(tree.node_count)
+    for node in range(tree.node_count):  # a child comes after its parent
+        if tree.children_left[node] >= 0:
+            depth[tree.children_left[node]] = depth[tree.children_right[node]] = depth[node] + 1.0
+    lengths: Floats = depth + _average_path_length(tree.n_node_samples) - 1.0
+    return lengths
+
+
+def _average_path_length(counts: Any) -> Floats:
+    """Return c(n), the mean number of splits that isolate one of n rows, elementwise."""
+    n = np.asarray(counts)
+    lengths = np.where(n == 2, 1.0, 0.0)
+    many = n > 2
+    lengths[many] = 2.0 * (np.log(n[many] - 1.0) + np.euler_gamma) - 2.0 * (n[many] - 1.0) / n[many]
+    return lengths
+
+
+def _level(forest: Any, count: int) -> float:
+    """Return the least sum of path lengths that the library does not flag; infinity where it flags every row."""
+    offset = float(forest.offset_)
+    divisor = float(count * _average_path_length([forest.max_samples_])[0])
+
+    def is_ordinary(total: float) -> bool:
+        scores = 2 ** -np.divide(np.array([total]), divisor)
+        return bool((-scores - offset >= 0.0)[0])
+
+    if divisor == 0.0 or offset >= 0.0:  # trees of one row, which tell nothing apart; or no sum is enough
+        return math.inf
+    middle = -divisor * math.log2(-offset)
+    low = middle - SAME_SUM * max(abs(middle), 1.0)
+    high = middle + SAME_SUM * max(abs(middle), 1.0)
+    if is_ordinary(low) or not is_ordinary(high):
+        return middle
+    while True:
+        between = 0.5 * (low + high)
+        if not low < between < high:
+            return high
+        if is_ordinary(between):
+            high = between
+        else:
+            low = between
