@@ -40,6 +40,8 @@ _AROUND = (2.0**3, 2.0**10, 2.0**20)
 #: not (HiGHS 1.15.1, big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual
 #: tolerances.
 _FAR_APART = 1e8
+#: Seconds of a further run without presolve, at most: of most programs it takes a fraction of one.
+_WITHOUT_PRESOLVE_S = 5.0
 
 
 @final
@@ -183,28 +185,46 @@ class WideSession:
         """Return a better point that a second run finds and that keeps the program exactly; empty if there is none.
 
         Asked to be exact on numbers of such sizes, HiGHS 1.15.1 and Gurobi 13 were seen to prove an optimum that is
-        none, and are asked again with their usual tolerances. With squares HiGHS is asked: SCIP 10 was 1e-4 too dear,
-        Gurobi 13 with presolve twice as dear.
+        none, and are asked again with their usual tolerances; HiGHS without presolve too, which alone found the optimum
+        of some products of numbers of 1e10. With squares HiGHS is asked: SCIP 10 was 1e-4 too dear, Gurobi 13 with
+        presolve twice as dear.
         """
         assert optimum.x is not None  # noqa: S101 - an optimum has one
-        assert optimum.objective is not None  # noqa: S101
         solver = self._solver
-        start = request.start
-        arguments = self._usual
         if program.Q is not None:
             if solver.name == "highs":
                 return {}
-            solver = SOLVERS["highs"]
+            arguments = {"threads": 1, "random_state": 0, "options": dict(SOLVERS["highs"].exact)}
             start = dict(enumerate(optimum.x.tolist()))
-            arguments = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
-        elif not program.integer.any():
+            return self._better(program, optimum, replace(request, start=start), SOLVERS["highs"], arguments)
+        if not program.integer.any():
             return {}
+        better = self._better(program, optimum, request, solver, self._usual)
+        if better or solver.name != "highs" or "presolve" in self._exact["options"]:
+            return better
+        arguments = {**self._exact, "options": {**self._exact["options"], "presolve": "off"}}
+        return self._better(program, optimum, request, solver, arguments, at_most_s=_WITHOUT_PRESOLVE_S)
+
+    def _better(
+        self,
+        program: CompiledModel,
+        optimum: Outcome,
+        request: _Request,
+        solver: Solver,
+        arguments: Mapping[str, Any],
+        *,
+        at_most_s: float = math.inf,
+    ) -> dict[int, float]:
+        """Return a point of another run that refutes an optimum and keeps the program exactly; empty without one."""
+        assert optimum.objective is not None  # noqa: S101 - an optimum has one
         limit_s = request.seconds_left
+        if math.isfinite(at_most_s):
+            limit_s = at_most_s if limit_s is None else min(limit_s, at_most_s)
         try:
             session = solver.session(program.problem_class)(program, **arguments)
         except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
             return {}
-        second = session.solve(time_limit_s=limit_s, relative_gap=request.relative_gap, start=start)
+        second = session.solve(time_limit_s=limit_s, relative_gap=request.relative_gap, start=request.start)
         if second.x is None or relative_violation(program, second.x) > KEPT_SHARE:
             return {}
         is_better = contradicts(optimum.objective, program.evaluate(second.x), program, second.x)

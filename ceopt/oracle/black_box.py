@@ -322,10 +322,15 @@ class BlackBox:
         except (CeoptError, MemoryError):
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
+            lines = str(error).strip().splitlines() or [""]
+            said = f"{type(error).__name__}: {lines[0].rstrip('.')}"
             then = "Try it on X.head(): it is given a frame with the columns and dtypes of X."
             if self._oracle is not None and not hasattr(self._oracle.model, "feature_names_in_"):
                 then = "It is given an array, as it names no columns it was fitted on; for frames give model.predict."
+            gaps = [name for name in rows if rows[name].isna().any()]
+            if gaps:
+                columns = ", ".join(map(repr, gaps))
+                then = f"Where it takes no missing cell ({columns}), put an imputer before it, or ask about whole rows."
             but = f"predict raised {said[:300]}"
             raise InvalidValueError(_WHO, f"an answer for {counted(len(rows), 'row')}", but, then) from error
 

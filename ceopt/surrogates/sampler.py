@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import pandas as pd
 
 from ceopt.base.libraries import require_library
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox, verdict
@@ -407,9 +409,7 @@ class BoundarySampler:
             if len(found) >= self.n_neighbours:
                 break
         if not found:
-            but = f"none of {len(other)} keeps its decision within the bounds and steps of the space"
-            then = "Widen the bounds, or make the steps finer."
-            raise NoBoundaryError(_WHO, "a row of data of the other side in reach", but, then)
+            raise _none_in_reach(columns, rows.coordinates[other])
         return np.array(found[: self.n_neighbours])
 
     def _distances(self, columns: ScaledColumns, factual: Floats, points: Floats) -> Floats:
@@ -450,6 +450,28 @@ def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Flags:
     """Return what the model says of rows of coordinates (m, d), each distinct one asked about once."""
     rows, inverse = np.unique(coordinates, axis=0, return_inverse=True)
     return np.asarray(box.favourable(columns.frame(rows))[inverse.reshape(-1)])
+
+
+def _none_in_reach(columns: ScaledColumns, raw: Floats) -> NoBoundaryError:
+    """Return the error of rows of data (k, d) none of which keeps its decision as the person may be, by what binds."""
+    is_moved = columns.reachable(raw) != raw
+    held = "within the bounds and steps of the space"
+    then = "Widen the bounds, or make the steps finer."
+    if columns.stays.any():
+        assert columns.factual is not None  # noqa: S101 - whose cells stay
+        cells = []
+        for name, own in compress(zip(columns.space.names, columns.factual.tolist(), strict=True), columns.stays):
+            cells.append(f"{name!r} {'missing' if own == MISSING else 'on a code'}")
+        in_row = f"with {' and '.join(cells)}, as the row has it"
+        fill = "Ask about the row with a value there"
+        if is_moved[:, ~columns.stays].any():
+            held = f"{held} and {in_row}"
+            then = f"{fill}, or widen the bounds."
+        else:
+            held = in_row
+            then = f"{fill}."
+    but = f"none of {len(raw)} keeps its decision {held}"
+    return NoBoundaryError(_WHO, "a row of data of the other side in reach", but, then)
 
 
 def _with_labels(box: BlackBox) -> str:

@@ -200,3 +200,59 @@ def test_another_gap_than_the_persons_is_refused_by_name():
     assert columns.encode(row.assign(debt=[4.0]))[0, 0] == 0.0
     with pytest.raises(ceopt.CeoptError, match="surrogate needs a value in every cell, but column 'debt' is missing"):
         columns.encode(row)
+
+
+# ---- what stands in the way is said ----------------------------------------------------------------------------------
+NUMBERS = FeatureSpace(
+    [
+        Feature("income", kind="integer", lower=0, upper=80, missing=True),
+        Feature("debt", kind="integer", lower=0, upper=25, codes=[-9]),
+    ]
+)
+
+
+def _amounts() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"income": rng.integers(0, 81, 80).astype(float), "debt": rng.integers(0, 26, 80).astype(float)})
+
+
+@pytest.mark.parametrize(
+    ("cell", "upper", "but", "then"),
+    [
+        ("income", 80, "with 'income' missing, as the row has it", "Ask about the row with a value there."),
+        ("debt", 80, "with 'debt' on a code, as the row has it", "Ask about the row with a value there."),
+        ("income", 10, "and with 'income' missing, as the row has it", "with a value there, or widen the bounds."),
+    ],
+)
+def test_a_cell_that_stays_is_named_where_it_decides(cell, upper, but, then):
+    """It said "Widen the bounds, or make the steps finer", which changed nothing."""
+    row = {"income": 10.0, "debt": 5.0} | {cell: np.nan if cell == "income" else -9.0}
+    space = NUMBERS.update("debt", upper=25 if upper == 80 else upper)
+
+    def decide(rows: pd.DataFrame) -> Any:
+        return ((rows[cell].fillna(-9.0) >= 0.0) & (rows["income"].fillna(80.0) > 40.0)).astype(int)
+
+    data = _amounts()
+    if cell == "debt":
+        row["income"] = 50.0
+    result = explain(decide, row, space, target=1, data=data, surrogate=LocalSurrogateRecourse())
+
+    assert result.status == "rejected"
+    assert but in result.reason
+    assert then in result.reason
+
+
+def test_a_function_that_takes_no_missing_cell_is_told_what_to_do():
+    """It said "Try it on X.head()", of which no cell is missing."""
+    data = _amounts()
+
+    def decide(rows: pd.DataFrame) -> Any:
+        if rows.isna().any(axis=None):
+            raise ValueError("Input X contains NaN.\nMore about it.")
+        return (rows["income"] > 40.0).astype(int)
+
+    wanted = r"predict raised ValueError: Input X contains NaN. Where it takes no missing cell \('income'\), put an imputer"
+    with pytest.raises(ceopt.solvers.errors.CeoptError, match=wanted):
+        explain(
+            decide, {"income": np.nan, "debt": 5.0}, NUMBERS, target=1, data=data, surrogate=LocalSurrogateRecourse()
+        )

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rules.combos import between
 from rules.found import by_name, half
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges, Product, Ratio, RuleWarning
@@ -591,3 +592,33 @@ def test_a_person_whose_denominator_is_out_of_bounds_has_no_residual():
     space = loan()
     assert RATE.residual(space, {"rate": 5.0, "amount": 9.0, "months": 0.0, "income": 0.0}) == 0.0
     assert RATE.violation(space, space.row(PERSON), {**space.row(PERSON), "months": 0.0}) == float("inf")
+
+
+def test_highs_proves_no_dearer_answer_of_large_numbers() -> None:
+    """HiGHS 1.15.1 called 5,369,089,860.65 optimal, 3.6e-6 too dear, with presolve and either tolerance."""
+    space = FeatureSpace(
+        [
+            Feature("price", kind="continuous", lower=100.0, upper=328_800.0, step=100.0),
+            Feature("sites", kind="integer", lower=1, upper=3, weight=0.1),
+            Feature("units", kind="continuous", lower=1.0, upper=45_580.0),
+            Feature("sum", kind="continuous", lower=0.0, upper=45_409_713_120.0, step=100.0),
+        ]
+    )
+    person = {"price": 258_900.0, "sites": 1, "units": 21_065.49, "sum": 5_453_855_400.0}
+    sums = pd.DataFrame({"price": 0.0, "sites": 0.0, "units": 0.0, "sum": [84_805_600.0, 84_805_744.0]})
+    tree = DecisionTreeClassifier().fit(sums, [0, 1])
+    assert tree.predict(pd.DataFrame([person]).astype(float)) == [1]
+
+    result = ceopt.explain(
+        tree,
+        person,
+        space,
+        target=0,
+        cost=ceopt.L1(scale="none"),
+        constraints=[Product("sum", ["price", "sites", "units"])],
+        solver="highs",
+    )
+
+    moved_units = person["units"] - 84_805_650.0 / person["price"]
+    assert result.status == "optimal"
+    assert result[0].cost <= (person["sum"] - 84_805_600.0 + moved_units) * (1.0 + 1e-6)
