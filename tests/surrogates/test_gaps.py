@@ -213,7 +213,9 @@ NUMBERS = FeatureSpace(
 
 def _amounts() -> pd.DataFrame:
     rng = np.random.default_rng(1)
-    return pd.DataFrame({"income": rng.integers(0, 81, 80).astype(float), "debt": rng.integers(0, 26, 80).astype(float)})
+    return pd.DataFrame(
+        {"income": rng.integers(0, 81, 80).astype(float), "debt": rng.integers(0, 26, 80).astype(float)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,9 @@ def test_a_function_that_takes_no_missing_cell_is_told_what_to_do():
             raise ValueError("Input X contains NaN.\nMore about it.")
         return (rows["income"] > 40.0).astype(int)
 
-    wanted = r"predict raised ValueError: Input X contains NaN. Where it takes no missing cell \('income'\), put an imputer"
+    wanted = (
+        r"predict raised ValueError: Input X contains NaN. Where it takes no missing cell \('income'\), put an imputer"
+    )
     with pytest.raises(ceopt.solvers.errors.CeoptError, match=wanted):
         explain(
             decide, {"income": np.nan, "debt": 5.0}, NUMBERS, target=1, data=data, surrogate=LocalSurrogateRecourse()
