@@ -249,7 +249,12 @@ def drop_claims_lost_in_rounding(outcome: Outcome, program: CompiledModel) -> Ou
     span = span_of(program)
     if span <= _SPAN or (outcome.bound is None and outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}):
         return outcome
-    outcome = _unproved(outcome, f"Coefficients of one row span {span:.1g}: nothing is proved.")
+    return without_claims(outcome, f"Coefficients of one row span {span:.1g}: nothing is proved.")
+
+
+def without_claims(outcome: Outcome, message: str) -> Outcome:
+    """Return an outcome that claims no bound, "optimal" or "infeasible", and says why."""
+    outcome = _unproved(outcome, message)
     if outcome.status is Stop.INFEASIBLE:
         return replace(outcome, status=Stop.ERROR)
     return outcome

@@ -37,6 +37,7 @@ from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.registry import choose, multiplies
+from ceopt.solvers.trust import without_claims
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:
@@ -173,6 +174,8 @@ class SolvedProgram:
 
 #: Solver points decoded per answer wanted: some fail the check, and several may decode to one row.
 _SPARE: Final = 3
+#: What to do where a product in digits is too large.
+_FOR_PRODUCTS: Final = "Use solver='scip', make a step coarser, or count in larger units."
 #: Seconds that a solver is given at least.
 _LEAST_S: Final = 1e-2
 #: Stops with a feasible point, after which another run is worthwhile.
@@ -319,6 +322,11 @@ class ProgramSolver:
             start=None if start is None else start(program, compiled),
             pool=pool,
         )
+        if program.x.unresolved:
+            who = program.x.unresolved[0]
+            outcome = without_claims(
+                outcome, f"{who} has numbers that {solver.name} does not tell apart: nothing is proved. {_FOR_PRODUCTS}"
+            )
         seconds_by_phase = (built - began, compiled_at - built, time.perf_counter() - compiled_at)
         return RawSolve(program, compiled, outcome, f"{solver.name} {session.version}", seconds_by_phase)
 

@@ -24,7 +24,14 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, total
 from ceopt.formulations.space.feature import Feature, column_tolerance
 from ceopt.formulations.space.reachable import Interval, Levels, decimal_grid, reach_of
-from ceopt.formulations.tolerances import BILINEAR_SIZES, ORDINARY_PRODUCTS, PRODUCT_ROUNDING, SUM_ROUNDING, TRACE
+from ceopt.formulations.tolerances import (
+    BILINEAR_SIZES,
+    ORDINARY_PRODUCTS,
+    PRODUCT_ROUNDING,
+    RESOLVED_PRODUCTS,
+    SUM_ROUNDING,
+    TRACE,
+)
 from ceopt.solvers.checks import Floats, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -107,7 +114,22 @@ def product_of(block: Any, x: Factual, who: str, names: Sequence[str]) -> Bounde
                 product = _times_digits(block, x, product, coordinate)
         else:
             product = _times_values(block, x, product, coordinate, power)
+    _note_size(block, x, who, names)
     return product
+
+
+def _note_size(block: Any, x: Factual, who: str, names: Sequence[str]) -> None:
+    """Note a product in digits whose greatest value is too many times its least."""
+    if block.component("digits") is None:
+        return
+    ratio = 1.0
+    for name in names:
+        low, high = map(abs, ends_of(x.coordinate(name)))
+        step = x.space[name].spacing
+        least = step if step is not None else min(filter(None, (low, high)), default=1.0)
+        ratio *= max(low, high, least) / least
+    if ratio > RESOLVED_PRODUCTS:
+        x.unresolved.append(who)
 
 
 def _factors(x: Factual, names: Sequence[str]) -> tuple[float, list[str], list[str]]:
