@@ -69,10 +69,12 @@ def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
     missing = imputer.missing_values
     if not (missing is None or missing is pd.NA or (isinstance(missing, float) and math.isnan(missing))):
         for column in before.numbers():
+            name = column.feature
             raise refuse(
                 "imputers of missing values alone",
-                f"SimpleImputer replaces {missing!r} in the numeric column {column.feature!r}",
-                "Replace that number in the data before the model is fitted.",
+                f"SimpleImputer replaces {missing!r} in the numeric column {name!r}",
+                f"Make such cells missing, as by X[{name!r}].replace({missing!r}, np.nan), fit again with "
+                f"SimpleImputer(), and take space.update({name!r}, codes=None, missing=True).",
             )  # fmt: skip
     return _filled(imputer, before, output, [not pd.isna(fill) for fill in imputer.statistics_])
 

@@ -34,6 +34,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, S
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, route
 from ceopt.formulations.predictors.predictor import Predictor
@@ -451,3 +452,22 @@ def test_a_column_says_what_it_makes_of_a_missing_cell():
     assert [column.passes_gaps for column in columns] == [True, False, False, False, True]
     assert columns[2].affine() == (0.0, 0.0)
     assert columns[2].largest_left([-0.5, 0.5], "float64").tolist() == [-np.inf, np.inf]
+
+
+def test_an_imputer_of_a_code_is_refused_with_what_would_do():
+    """It said "Replace that number in the data" and not by what, nor what the space has to say then."""
+    data = pd.DataFrame({"a": [1.0, 2.0, 3.0, -9.0, 5.0, 6.0, 7.0, 8.0]})
+    labels = [0, 0, 0, 0, 1, 1, 1, 1]
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=1, upper=8, codes=[-9])])
+    person = {"a": -9}
+    model = make_pipeline(SimpleImputer(missing_values=-9.0), LogisticRegression()).fit(data, labels)
+
+    with pytest.raises(UnsupportedModelError) as refused:
+        ceopt.explain(model, person, space, target=1)
+
+    assert "X['a'].replace(-9.0, np.nan)" in str(refused.value)
+    assert "space.update('a', codes=None, missing=True)" in str(refused.value)
+    gaps = pd.DataFrame({"a": data["a"].replace(-9.0, np.nan)})
+    again = make_pipeline(SimpleImputer(), LogisticRegression()).fit(gaps, labels)
+    result = ceopt.explain(again, {"a": np.nan}, space.update("a", codes=None, missing=True), target=1)
+    assert result.status == "optimal"
