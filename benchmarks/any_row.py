@@ -46,7 +46,8 @@ def _words(frame: pd.DataFrame) -> list[str]:
 
 def _boosted(model: Any) -> Callable[[pd.DataFrame], Any]:
     def pipeline(frame: pd.DataFrame) -> Any:
-        ranks = OrdinalEncoder(encoded_missing_value=np.nan)
+        # Takes a missing cell in every column, whether one was missing in the data or not.
+        ranks = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan)
         return make_pipeline(make_column_transformer((ranks, _words(frame)), remainder="passthrough"), model)
 
     return pipeline
