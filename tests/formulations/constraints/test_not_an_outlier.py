@@ -232,8 +232,19 @@ def test_one_that_flags_every_row_is_refused():
     forest = forest_of(0)
     forest.offset_ = -0.01
     assert "flags not every row" in refusal(forest)
-    one = IsolationForest(max_samples=1, random_state=0).fit(people(np.random.default_rng(0)))
-    assert "flags not every row" in refusal(one)
+
+
+@pytest.mark.parametrize("count", [1, 7, 50])
+def test_one_that_flags_no_row_allows_every_row(count):
+    one = IsolationForest(n_estimators=count, max_samples=1, random_state=0).fit(people(np.random.default_rng(0)))
+    alike = IsolationForest(n_estimators=count, contamination=0.1, random_state=0).fit(GRID.iloc[[0] * 20])
+    for forest in (one, alike):
+        assert (forest.predict(GRID) == 1).all()
+        rules = [NotAnOutlier(forest)]
+        result = ceopt.explain(
+            MODEL, {"a": 4, "b": 5}, SPACE, target="yes", cost=ceopt.L1(scale="none"), constraints=rules
+        )
+        assert result[0].cost == pytest.approx(1.0, abs=1e-9)
 
 
 def test_as_the_model_itself_it_is_pointed_to_the_rule():

@@ -81,7 +81,9 @@ def _path_lengths(forest: Any) -> TreeEnsemble:
     trees = []
     for tree, columns in zip(forest.estimators_, forest.estimators_features_, strict=True):
         trees.append(grown(tree.tree_, _lengths(tree.tree_)[:, None], gaps=True, columns=np.asarray(columns)))
-    greatest = math.fsum(float(tree.value[~tree.inner].max()) for tree in trees)
+    greatest = 0.0
+    for tree in trees:  # rounded as the library's own sums are
+        greatest += float(tree.value[~tree.inner].max())
     level = _level(forest, len(trees))
     if not level <= greatest:
         raise refuse(
@@ -122,7 +124,9 @@ def _level(forest: Any, count: int) -> float:
         scores = 2 ** -np.divide(np.array([total]), divisor)
         return bool((-scores - offset >= 0.0)[0])
 
-    if divisor == 0.0 or offset >= 0.0:  # trees of one row, which tell nothing apart; or no sum is enough
+    if divisor == 0.0:  # trees of one row: the library gives each row a score of a half
+        return 0.0 if -0.5 - offset >= 0.0 else math.inf
+    if offset >= 0.0:  # no sum is enough
         return math.inf
     middle = -divisor * math.log2(-offset)
     low = middle - SAME_SUM * max(abs(middle), 1.0)
