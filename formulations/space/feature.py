@@ -271,7 +271,25 @@ def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             raise InvalidValueError(who, "an amount that is no code", but, "Widen the bounds, or leave some codes out.")
     if codes and len(codes) == len(new.get("levels", ())):
         raise InvalidValueError(who, "a level that is no code", f"codes is {codes!r}", "Leave some out.")
-    return {"codes": codes, "code_labels": labels}
+    return _off_the_order(who, given.kind, codes, new) | {"codes": codes, "code_labels": labels}
+
+
+def _off_the_order(who: str, kind: str, codes: tuple[Level, ...], new: dict[str, Any]) -> dict[str, Any]:
+    """Put codes that stand between ordered numbers behind them, so that neighbours are a rank apart."""
+    levels = new["levels"]
+    if kind != "ordinal" or not codes:
+        return {}
+    amounts = [level for level in levels if level not in codes]
+    first, last = levels.index(amounts[0]), levels.index(amounts[-1])
+    between = [level for level in levels[first : last + 1] if level in codes]
+    if not between:
+        return {}
+    if not all(isinstance(level, int | float) for level in levels):  # a model of plain arrays sees the place of a text
+        but = f"{between[0]!r} stands between {amounts[0]!r} and {amounts[-1]!r}"
+        raise InvalidValueError(who, "codes at an end of its levels", but, "Put them first or last.")
+    own = (*levels[:first], *amounts, *between, *levels[last + 1 :])
+    ranks = {level: rank for rank, level in enumerate(own)}
+    return {"levels": own, "pool": pool(own, new["pandas_dtype"]), "ranks": ranks}
 
 
 def _require_held(who: str, code: float, given: Any, new: dict[str, Any]) -> None:
@@ -420,7 +438,8 @@ class Feature:
     step
         A number may move by whole multiples of ``step`` from the factual value; ``None`` for any move.
     levels
-        The values of a finite kind: ordinal lowest first, binary exactly two, of which the first counts as 0.
+        The values of a finite kind: ordinal lowest first, binary exactly two, of which the first counts as 0. Numbers
+        between the levels of an ordinal column that are codes are held behind them.
     mutable
         Whether the column may move at all.
     direction

@@ -428,7 +428,19 @@ def _numbers(feature: Feature, x0: float, limits: tuple[float, float], *, stays:
         return Interval(lower, upper)
     plain = Interval(lower, upper, feature.spacing, anchor)
     holes = tuple(sorted(code for code in map(float, feature.codes) if plain.has(code)))
-    return replace(plain, holes=holes, labels=others).narrowed(lower, upper)
+    reach = replace(plain, holes=holes, labels=others)
+    if feature.is_label(x0) and reach.ceil(lower) > reach.floor(upper):  # its grid holds codes alone
+        return _no_amount(feature, x0, others)
+    return reach.narrowed(lower, upper)
+
+
+def _no_amount(feature: Feature, x0: float, labels: tuple[float, ...]) -> Interval:
+    """Return the reach of a missing cell, or a code, that no amount can fill in: it stays."""
+    if labels != (x0,):
+        steps = f"between its bounds, in steps of {digits(feature.spacing or 0.0)} from the lower one, all are codes"
+        then = "Widen the bounds, or take a smaller step."
+        raise InvalidValueError(feature.who, "an amount that can be filled in", steps, then)
+    return _numbers(feature, x0, (-math.inf, math.inf), stays=True)
 
 
 def _may_vanish(feature: Feature) -> bool:

@@ -415,3 +415,37 @@ def test_that_missing_cells_stay_says_what_codes_do():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         space.update("late", missing="stays", fill=math.inf)
+
+
+def test_codes_between_ordered_numbers_are_no_step_on_the_way():
+    space = FeatureSpace([Feature("agrees", kind="ordinal", levels=(1, 2, 3, 4, 5), codes=(3,), max_up=1)])
+    model = Affine([1.0], -3.5, labels=("no", "yes"))
+    result = ceopt.explain(model, {"agrees": 2}, space, target="yes")
+
+    assert space["agrees"].levels == (1, 2, 4, 5, 3)
+    assert FeatureSpace.from_json(space.to_json()) == space
+    assert result.status is ceopt.Status.OPTIMAL
+    assert result[0].values["agrees"] == 4
+
+
+def test_words_that_are_codes_stand_at_an_end_of_the_order():
+    with pytest.raises(InvalidValueError, match=r"codes at an end of its levels, but '\?' stands between 'a' and 'c'"):
+        Feature("grade", kind="ordinal", levels=("a", "?", "c"), codes=("?",))
+
+
+def test_a_code_that_no_amount_can_take_the_place_of_stays():
+    space = FeatureSpace(
+        [
+            Feature("held", kind="continuous", lower=2, upper=2, step=1, codes=(2.0,)),
+            Feature("sparse", kind="integer", lower=0, upper=5, step=10, codes=(0,)),
+            Feature("free", kind="integer", lower=0, upper=9),
+        ]
+    )
+    person = {"held": 2, "sparse": 0, "free": 1}
+    result = ceopt.explain(Affine([1.0, 1.0, 1.0], -5.5, labels=("no", "yes")), person, space, target="yes")
+    linked = space.update("sparse", codes=(0, 7), codes_in_reach=True)
+
+    assert result[0].changed == ("free",)
+    assert result[0].values["free"] == 4
+    with pytest.raises(InvalidValueError, match="Column 'sparse' needs an amount that can be filled in"):
+        reach_of(linked, linked.row(person))

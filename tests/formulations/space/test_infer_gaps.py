@@ -98,7 +98,7 @@ def test_codes_that_are_levels_stay_levels():
     assert (space["job"].levels, space["job"].codes) == (("?", "a", "b", "c"), ("?",))
     assert space["yes"].kind == "categorical"  # three levels, of which one is a code
     listed, _ = heard(frame[["worst"]], ordinal={"worst": [1, -9, 2, 3]}, codes={"worst": [-9]})
-    assert listed["worst"].levels == (1, -9, 2, 3)
+    assert listed["worst"].levels == (1, 2, 3, -9)
 
 
 def test_a_code_that_no_cell_holds_is_warned_of():
