@@ -315,6 +315,8 @@ class Factual(AbstractColumns):
         few solvers take; by default only where nothing else is exact.
     multiplied
         Who multiplies which columns by such a row.
+    expands_products
+        Whether some product is written value by value or digit by digit.
     unresolved
         Who has a product written digit by digit whose numbers are too large for a solver's tolerance.
     cutoff
@@ -362,6 +364,7 @@ class Factual(AbstractColumns):
         self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
         self._settled_with: list[Callable[[dict[str, float]], dict[str, float]]] = []
         self.multiplied: list[tuple[str, tuple[str, ...]]] = []
+        self.expands_products = False
         self.unresolved: list[str] = []
         self.takes_products = False
         self.cutoff: Any = None

@@ -92,7 +92,8 @@ def product_of(block: Any, x: Factual, who: str, names: Sequence[str]) -> Bounde
     Exact. Of the last kind one factor costs nothing: it is what is there first. Where a second one is met, the program
     is a nonconvex one, and ``x.multiplied`` notes who multiplies which columns. With ``x.takes_products`` every number
     that moves is of the last kind, of which SCIP proves the optimum in a tenth of the time. Of digits whose product is
-    1e8 times its least or more, ``x.unresolved`` notes who multiplies them: a search then claims nothing.
+    1e8 times its least or more, ``x.unresolved`` notes who multiplies them: a search then claims nothing. Where values
+    or digits are multiplied by what moves, ``x.expands_products`` says so: a search then solves twice.
 
     Raises
     ------
@@ -108,6 +109,7 @@ def product_of(block: Any, x: Factual, who: str, names: Sequence[str]) -> Bounde
     for name, power in Counter(stepped).items():
         coordinate = x.coordinate(name)
         if product.form.terms:
+            x.expands_products = True
             for other in (*smooth, *stepped):
                 _require_bounds(who, x.coordinate(other))
         if isinstance(coordinate, Numeric) and count_of(coordinate) > _MOST_VALUES:

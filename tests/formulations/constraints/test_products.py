@@ -594,6 +594,26 @@ def test_a_person_whose_denominator_is_out_of_bounds_has_no_residual():
     assert RATE.violation(space, space.row(PERSON), {**space.row(PERSON), "months": 0.0}) == float("inf")
 
 
+def test_a_small_ratio_is_solved_with_presolve_and_without():
+    """HiGHS 1.15.1 called an answer at 0.696 optimal, of a program of 21 variables."""
+    space = FeatureSpace(
+        [
+            Feature(
+                "f", kind="integer", lower=10_000, upper=200_000, step=10_000, weight=0.1, max_up="55%", max_down="36%"
+            ),
+            Feature("m", kind="integer", lower=1, upper=6),
+            Feature("y", kind="integer", lower=0, upper=200_000),
+        ]
+    )
+    result = ceopt.explain(
+        Affine([0.0, 0.0, 1.0], -80106.5, labels=("no", "yes")), {"m": 4, "f": 140_000, "y": 35_000}, space,
+        target="yes", cost=ceopt.L1(scale="range"), constraints=[Ratio("y", "f", "m")], solver="highs",
+    )  # fmt: skip
+
+    assert result[0].cost == pytest.approx(0.6657894736842105, rel=1e-9)
+    assert str(result.status) == "optimal"
+
+
 def test_highs_claims_nothing_of_large_products_in_digits() -> None:
     """HiGHS 1.15.1 called an answer optimal that was 41 % too dear."""
     space = FeatureSpace(
