@@ -42,7 +42,7 @@ from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.formulations.predictors.read import SUFFIXES, is_function, open_model
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.pitfalls import pitfalls
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, SpaceWarning
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
 from ceopt.oracle.model import FunctionOracle, ModelOracle
 from ceopt.solvers.checks import plain
@@ -545,8 +545,8 @@ def read_inputs(
             if value:
                 then = "Say it in the file of the space, or leave --space out."
                 raise InvalidValueError(option, "a space that is inferred", "--space is given", then)
-    space = _limited(moved(space, moves, missing=missing, stays=stays), limits)
-    notes = list(map(printable, notes))
+    space, short = _limited(moved(space, moves, missing=missing, stays=stays), limits)
+    notes = list(map(printable, [*notes, *short]))
     if show_space:
         notes.append(str(space))
     for name in space.names:
@@ -583,8 +583,8 @@ def written_space(
     if not len(features.columns):
         raise UnreadableFileError("DATA", "a column that is a feature", "each is named no feature", "Leave some in.")
     space, seen = inferred_space(features, categorical=categorical, settled=moves, codes=codes)
-    space = _limited(moved(space, moves, missing=missing, stays=stays), limits)
-    return space, tuple(map(printable, (*notes, *seen)))
+    space, short = _limited(moved(space, moves, missing=missing, stays=stays), limits)
+    return space, tuple(map(printable, (*notes, *seen, *short)))
 
 
 def _without(frame: pd.DataFrame, label_columns: Sequence[str]) -> pd.DataFrame:
@@ -635,8 +635,11 @@ def _takes_gap(model: Any, space: FeatureSpace, features: pd.DataFrame, name: st
     return True
 
 
-def _limited(space: FeatureSpace, limits: Mapping[Literal["max_up", "max_down"], Sequence[str]]) -> FeatureSpace:
-    """Return the space with columns that move no further than options say, "income=20%" or "age=2"."""
+def _limited(
+    space: FeatureSpace, limits: Mapping[Literal["max_up", "max_down"], Sequence[str]]
+) -> tuple[FeatureSpace, list[str]]:
+    """Return the space with columns that move no further than options say, "income=20%" or "age=2", and what is odd."""
+    notes = []
     for word, given in limits.items():
         option = f"--{word.replace('_', '-')}"
         known: set[str] = set()
@@ -651,8 +654,13 @@ def _limited(space: FeatureSpace, limits: Mapping[Literal["max_up", "max_down"],
             if name in known:
                 raise InvalidValueError(option, "each column once", f"{name!r} is there twice", "Leave one out.")
             known.add(name)
-            space = space.update(name, **{word: limit})
-    return space
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", SpaceWarning)
+                space = space.update(name, **{word: limit})
+            if said:
+                share = f" Write {name}={limit * 100:g}% for a share." if limit < 1 else ""
+                notes.append(f"{option} {text} allows no move, being less than a step of the column.{share}")
+    return space, notes
 
 
 def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any, ...] | None:

@@ -75,7 +75,7 @@ _GERMAN: Final = {
     "max_columns": "kein Weg ändert mehr als {k} Dinge",
     # ---- the letter
     "title": "Was die Entscheidung ändern könnte",
-    "reference": "Zeichen: {reference}",
+    "reference": "Aktenzeichen: {reference}",
     "ways_one": "Es gibt einen Weg zu einer Entscheidung zu Ihren Gunsten.",
     "ways_many": "Es gibt {count} Wege zu einer Entscheidung zu Ihren Gunsten. Jeder von ihnen genügt.",
     "way": "Weg {rank}",

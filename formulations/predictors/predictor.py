@@ -199,10 +199,12 @@ class MissingCellsError(UnsupportedModelError):
 
 def gap_error(who: str, name: str) -> MissingCellsError:
     """Return the refusal of a column that may be missing, in the name of what takes no missing cells."""
+    fill = "Put a SimpleImputer before it and fit it again"
+    if who == "SimpleImputer":  # one that fills in another value than NaN
+        fill = "Fit it again with missing_values=np.nan, on data that have NaN there"
     return MissingCellsError(
         who, "a value in every cell", f"column {name!r} may be missing and nothing fills it in",
-        f"Put a SimpleImputer before it and fit it again, or ask about whole rows alone: space.update({name!r}, "
-        "missing=False).",
+        f"{fill}, or ask about whole rows alone: space.update({name!r}, missing=False).",
     )  # fmt: skip
 
 

@@ -518,6 +518,8 @@ class FeatureSpace:
                 new[one] = scaled_by(new[one], data[one])
             new[one] = relabelled(self[one], new[one], label, level_labels)
         _warn_of_codes_that_move(missing, new)
+        _warn_of_less_than_a_step("max_up", max_up, new)
+        _warn_of_less_than_a_step("max_down", max_down, new)
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
@@ -763,6 +765,17 @@ def _warn_of_codes_that_move(missing: Missing | None, new: Mapping[str, Feature]
             f"missing='stays' keeps cells that are missing; codes of {_quoted(moving)} may still become amounts. "
             "Write fill=math.inf to keep both."
         )
+
+
+def _warn_of_less_than_a_step(word: str, limit: Limit | None, new: Mapping[str, Feature]) -> None:
+    """Warn of a limit in numbers that is shorter than the step of a column, which allows no move."""
+    if limit is None or isinstance(limit, str):
+        return
+    share = f' Write {word}="{limit * 100:g}%" for a share of its value.' if limit < 1 else ""
+    for name, feature in new.items():
+        step = feature.spacing
+        if step is not None and 0 < limit < step:
+            warn(f"{word}={limit:g} allows no move of column {name!r}, which moves in steps of {step:g}.{share}")
 
 
 def _names(who: str, given: Sequence[Any]) -> tuple[Any, ...]:

@@ -651,5 +651,7 @@ def test_columns_move_as_far_as_options_say(files):
         refused = asked("--row", first, *given)
         assert refused.exit_code == 2
         assert says in refused.stderr
+    short = asked("--row", first, "--max-up", "loans=0.2")
+    assert "--max-up loans=0.2 allows no move, being less than a step of the column. Write loans=20%" in short.stderr
     twice = asked("--row", first, "--max-up", "income=2", "--max-up", "income=3")
     assert "--max-up needs each column once, but 'income' is there twice." in twice.stderr

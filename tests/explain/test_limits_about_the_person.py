@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,29 @@ from ceopt.words import in_words
 NAMES = ["age", "rate", "size"]
 VALUES = {"age": range(-8, 17), "rate": [k / 2 for k in range(-12, 21)], "size": range(4)}
 GRID = pd.DataFrame(list(itertools.product(*VALUES.values())), columns=NAMES)
+
+
+# ---- shorter than a step --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_up": 0.2}, "max_up=0.2 allows no move of column 'age', which moves in steps of 1. Write max_up=\"20%\""),
+        ({"max_down": 3, "step": 5}, "max_down=3 allows no move of column 'age', which moves in steps of 5.$"),
+        ({"max_up": 1}, None),
+        ({"max_up": 0}, None),
+        ({"max_up": "20%"}, None),
+        ({"max_up": 0.2, "kind": "continuous"}, None),
+    ],
+)
+def test_a_limit_shorter_than_a_step_is_warned_of(limits, said):
+    space = ceopt.FeatureSpace([ceopt.Feature("age", kind="integer", lower=0, upper=99)])
+    if said is not None:
+        with pytest.warns(ceopt.SpaceWarning, match=said):
+            space = space.update("age", **limits)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        space.update("age", **limits)
 
 
 # ---- decimals --------------------------------------------------------------------------------------------------------

@@ -102,6 +102,8 @@ def test_german_says_the_same(three, tmp_path):
     assert "Income von 3.200 auf 3.900 dollars erhöhen." in page.text
     assert LETTERS["de"]["contact"] in page.text
     assert not any(LETTERS["en"][name] in page.text for name in ("title", "not_asked", "contact", "holds"))
+    page = letter(replace(three, query_id=7), tmp_path / "b.html", language="de")
+    assert "Aktenzeichen: 7\n" in page.text
     assert no_technical(page) == []
 
 

@@ -222,7 +222,12 @@ def test_what_is_no_isolation_forest_over_the_space_is_refused_by_name():
     assert "an IsolationForest" in refusal(RandomForestClassifier(3).fit(rows, rows["a"] > 4))
     assert "is not fitted" in refusal(IsolationForest())
     assert "'age'" in refusal(IsolationForest().fit(rows.rename(columns={"a": "age"})))
-    assert "3" in refusal(IsolationForest().fit(np.zeros((9, 3))))
+    assert "fitted on an array of 3 and the space has 2. Fit it on a frame" in refusal(
+        IsolationForest().fit(np.zeros((9, 3)))
+    )
+    assert "an array of 1 and" in refusal(
+        make_pipeline(StandardScaler(), IsolationForest()).fit(rows[["a"]].to_numpy())
+    )
     assert "an IsolationForest" in refusal(
         make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, rows["a"] > 4)
     )

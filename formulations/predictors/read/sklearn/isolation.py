@@ -63,6 +63,13 @@ def read_isolation_forest(model: Any, space: FeatureSpace) -> Predictor:
             "Fit one: IsolationForest(random_state=0).fit(X).",
         )  # fmt: skip
     known = names_of(model, space)
+    count = getattr(model, "n_features_in_", len(space))
+    if known is None and count != len(space):
+        raise refuse(
+            "the names of the columns that the forest was fitted on",
+            f"it was fitted on an array of {count} and the space has {len(space)}",
+            "Fit it on a frame, such as frame[list_of_columns].",
+        )  # fmt: skip
     if known is not None and all(name in space for name in known):
         space = FeatureSpace([space[name] for name in known])
     encoding = encode(steps, forest, space)

@@ -304,6 +304,14 @@ def test_what_takes_no_missing_cell_is_refused_with_the_imputer_to_add(model, wh
     assert read(model, _space(missing=False)).labels == (0, 1)
 
 
+def test_an_imputer_of_another_number_that_meets_a_gap_is_not_told_to_put_one_before():
+    frame = pd.DataFrame({"a": [-9.0, 1.0, 2.0, 3.0]})
+    model = make_pipeline(SimpleImputer(missing_values=-9), LogisticRegression()).fit(frame, [0, 0, 1, 1])
+    space = FeatureSpace([Feature("a", kind="integer", lower=-9, upper=9, missing=True)])
+    with pytest.raises(UnsupportedModelError, match=r"Fit it again with missing_values=np\.nan, on data that have NaN"):
+        read(model, space)
+
+
 @pytest.mark.parametrize("imputer", [KNNImputer(n_neighbors=3), IterativeImputer(max_iter=2)], ids=["knn", "iterative"])
 @pytest.mark.parametrize("indicator", [False, True])
 def test_imputers_that_read_other_columns_keep_complete_rows_and_refuse_gaps(imputer, indicator):
