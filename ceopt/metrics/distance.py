@@ -401,7 +401,7 @@ def _category(who: str, name: Any, codes: list[Any], space: FeatureSpace | None)
         choices = ", ".join(map(repr, feature.levels))
         but = "a table has another value there"
         raise InvalidValueError(who, f"levels of column {name!r}", but, f"Choose from: {choices}.")
-    steps = max(len(feature.levels) - 1, 1)
+    steps = feature.scale("range")
     return [own[:, None] / steps for own in codes]
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+import numpy as np
+
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
 from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.space.reachable import Interval, Reach
@@ -32,6 +34,8 @@ _MOST_CHECKS: Final = 2000
 _NOBODYS: Final = 1e30
 #: Doublings of a distance, beyond which a column without a bound has no end.
 _DOUBLINGS: Final = 60
+#: Parts of a way of which each is asked about at once.
+_PARTS: Final = 32
 
 
 def with_ranges(
@@ -142,10 +146,10 @@ def _end_by_model(
     end = filled.part.lower if way < 0 else filled.part.upper
     if is_linear:
 
-        def is_good(amount: float) -> bool:
-            return bool(accepts([filled.at(amount)])[0])
+        def are_good(amounts: Sequence[float]) -> list[bool]:
+            return list(map(bool, accepts([filled.at(amount) for amount in amounts])))
 
-        return _end_by_halving(filled, way, end, is_good)
+        return _end_by_parts(filled, way, end, are_good)
     if filled.part.step is None:
         return None
     return _last_good(filled, ((amount, amount) for amount in filled.steps(way, end)), accepts)
@@ -255,39 +259,41 @@ def _end_by_rules(filled: _Filled, way: int, end: float, asking: Sequence[Abstra
 
 
 # ---- amounts of an interval ------------------------------------------------------------------------------------------
-def _end_by_halving(filled: _Filled, way: int, end: float, is_good: Callable[[float], bool]) -> float | None:
-    """Return the last good amount of one side, no further than ``end``, where the good ones are an interval."""
-    good, bad = filled.amount, end
+def _end_by_parts(
+    filled: _Filled, way: int, end: float, are_good: Callable[[Sequence[float]], Sequence[bool]]
+) -> float | None:
+    """Return the last good amount of one side, no further than ``end``, where the good ones are an interval.
+
+    A model is asked about many amounts at once: of a pipeline that takes hardly longer than one.
+    """
+    good = bad = filled.amount
     if good == end:
         return good
     if math.isinf(end):
-        reached = _far(filled, way, is_good)
-        if reached is None:
-            return end
-        good, bad = reached
-    elif is_good(end):
-        return end
-    for _ in range(2 * _DOUBLINGS):
-        middle = filled.part.clip(0.5 * good + 0.5 * bad)
-        if middle in (good, bad):
-            break
-        if is_good(middle):
-            good = middle
+        size = max(1.0, abs(good), filled.part.step or 0.0)
+        asked = [filled.part.clip(good + way * size * 2.0**doubling) for doubling in range(_DOUBLINGS)]
+    else:
+        asked = [end]
+    is_known = False  # whether some amount is known to be bad
+    while asked:
+        answers = list(are_good(asked))
+        if not all(answers):
+            first = answers.index(False)
+            good, bad = [good, *asked][first], asked[first]
+            is_known = True
+        elif is_known:
+            good = asked[-1]
         else:
-            bad = middle
+            return end
+        asked = _between(filled, good, bad)
     return good
 
 
-def _far(filled: _Filled, way: int, is_good: Callable[[float], bool]) -> tuple[float, float] | None:
-    """Return a good and a bad amount towards an open end, the second twice as far; None where all are good."""
-    good = filled.amount
-    size = max(1.0, abs(good), filled.part.step or 0.0)
-    for doubling in range(_DOUBLINGS):
-        amount = filled.part.clip(filled.amount + way * size * 2.0**doubling)
-        if not is_good(amount):
-            return good, amount
-        good = amount
-    return None
+def _between(filled: _Filled, good: float, bad: float) -> list[float]:
+    """Return amounts that part the way from a good amount to a bad one, in order."""
+    shares = np.arange(1, _PARTS) / _PARTS
+    amounts = [filled.part.clip(float(amount)) for amount in (1.0 - shares) * good + shares * bad]
+    return [amount for amount in dict.fromkeys(amounts) if amount not in {good, bad}]
 
 
 def _inwards(filled: _Filled, end: float, *, up: bool) -> float:

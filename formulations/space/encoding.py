@@ -143,10 +143,12 @@ class Column:
         """Return ``phi(x) <= theta`` (``<`` unless inclusive) as the library computes it; arrays broadcast.
 
         The value is cast to ``input_dtype``, then compared in float64: NumPy 2 would round a Python threshold to
-        float32 before comparing it with one.
+        float32 before comparing it with one. All numbers are at most the largest float64, also those that the cast
+        makes infinite.
         """
         seen = self.seen(coordinates, input_dtype)
         theta = np.asarray(thresholds, dtype=np.float64)
+        theta = np.where(theta == np.finfo(np.float64).max, np.inf, theta)
         return np.asarray(seen <= theta if inclusive else seen < theta)
 
     def largest_left(

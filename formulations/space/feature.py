@@ -648,9 +648,10 @@ class Feature:
     def scale(self, kind: Scale) -> float:
         """By what a move is divided before it is charged; always positive.
 
-        Categorical and binary: 1. Ordinal: levels less one, a move being counted in ranks. Numbers: ``"mad"`` falls
-        back to ``"std"`` and that to ``"range"`` where zero or unknown; ``"range"`` is that of the data, else upper
-        less lower. ``"none"``, and where nothing usable is known (no data, infinite bounds, one value): 1.
+        Categorical and binary: 1. Ordinal: levels that are no codes, less one, a move being counted in ranks. Numbers:
+        ``"mad"`` falls back to ``"std"`` and that to ``"range"`` where zero or unknown; ``"range"`` is that of the
+        data, else upper less lower. ``"none"``, and where nothing usable is known (no data, infinite bounds, one
+        value): 1.
 
         Raises
         ------
@@ -660,7 +661,7 @@ class Feature:
         known = get_args(Scale)
         Choice(known).require("Feature.scale", "scale", kind)
         if self.kind == "ordinal":
-            return float(max(len(self.levels) - 1, 1))
+            return float(max(len(self.levels) - len(self.codes) - 1, 1))
         if self.is_finite or kind == "none":
             return 1.0
         sizes = (self.mad, self.std, self.range, self.upper - self.lower)

@@ -129,10 +129,10 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
         raise
     reader = _module(_root(split(opened)[1]))
     assert reader is not None  # noqa: S101 - it has read the model
-    refusal = gap_refusal(opened, space)
-    if refusal is not None:
-        raise refusal
-    require_agreement(predictor, opened, reader, data)
+    try:
+        require_agreement(predictor, opened, reader, data)
+    except UnsupportedModelError as error:
+        raise gap_refusal(opened, space) or error from error.__cause__
     return dataclasses.replace(predictor, model=model)
 
 

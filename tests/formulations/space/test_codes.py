@@ -67,7 +67,7 @@ def test_answers_are_those_of_enumeration_without_the_codes(row):
     for point in reached(row):
         moves = [abs(a - b) for a, b in zip(point, row.values(), strict=True)]
         levels = [SPACE["worst"].levels.index(value) for value in (point[1], row["worst"])]
-        costs.append(moves[0] + abs(levels[0] - levels[1]) / 3 + moves[2])
+        costs.append(moves[0] + abs(levels[0] - levels[1]) / 2 + moves[2])
     assert result[0].cost == pytest.approx(min(costs), rel=1e-6)
     assert tuple(result[0].values) in reached(row)
     assert ceopt.verify(result, MODEL, SPACE, target="yes").ok
@@ -235,6 +235,15 @@ PLAIN = FeatureSpace([Feature("late", kind="integer"), Feature("debt", kind="con
 HERE = {"late": 5, "debt": 4.0}
 MANY = Affine([1.0, 0.0], -6.0, labels=("no", "yes"))
 THERE = {"late": 2, "debt": 4.0}
+
+
+def test_the_scale_of_levels_counts_no_codes():
+    with_code = Feature("worst", kind="ordinal", levels=(-9, 1, 2, 3), codes=(-9,))
+    without = Feature("worst", kind="ordinal", levels=(1, 2, 3))
+    only = Feature("worst", kind="ordinal", levels=(-9, 1), codes=(-9,))
+
+    assert with_code.scale("range") == without.scale("range") == 2.0
+    assert only.scale("range") == 1.0
 
 
 def test_update_counts_scales_over_the_amounts_of_data():

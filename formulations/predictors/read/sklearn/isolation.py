@@ -29,6 +29,7 @@ from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import SAME_SUM
 from ceopt.solvers.checks import Floats
+from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = ["OUTLIER_LABELS", "read_isolation_forest"]
 
@@ -76,10 +77,10 @@ def read_isolation_forest(model: Any, space: FeatureSpace) -> Predictor:
     with same_version(forest):
         core = _path_lengths(forest)
     predictor = Predictor(core, encoding, model, space)
-    refusal = gap_refusal(model, space)
-    if refusal is not None:
-        raise refusal
-    require_agreement(predictor, model, library)
+    try:
+        require_agreement(predictor, model, library)
+    except UnsupportedModelError as error:
+        raise gap_refusal(model, space) or error from error.__cause__
     return predictor
 
 

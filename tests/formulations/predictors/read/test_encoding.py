@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -267,3 +269,11 @@ def test_a_column_that_a_pipeline_reads_is_still_asked_for():
     space = FeatureSpace.infer(frame[["income", "debt"]])
     with pytest.raises(ceopt.CeoptError, match="column 'job' is not in the space"):
         ceopt.explain(model, frame[["income", "debt"]].iloc[0], space, target="yes")
+
+
+def test_every_number_goes_left_where_only_missing_cells_go_right():
+    """Such a split has the largest float as its threshold; float32 makes some numbers below that infinite."""
+    greatest = np.finfo(np.float64).max
+    for width in ("float32", "float64"):
+        assert Column("a").largest_left([greatest], width).tolist() == [math.inf]
+        assert Column("a").goes_left([3.4028235677973366e38], [greatest], width).tolist() == [True]
