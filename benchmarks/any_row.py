@@ -14,6 +14,7 @@ from typing import Any
 import common
 import numpy as np
 import pandas as pd
+import provenance
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -225,15 +226,20 @@ def text_of(record: dict[str, Any]) -> str:
         "put there",
         "filled in",
         "seconds",
+        "commit",
     ]
     rows = [
         [
             part["table"], part["model"], part["asked"], part["optimal"], part["infeasible"], part["other"],
             part["invalid"], part["put_there"], part["filled"], part["seconds"],
+            part["commit"],
         ]
         for part in record["tables"]
     ]  # fmt: skip
-    one = [[part["table"], part["model"], part["people"], f"{part['ratio']:.2f}"] for part in record["blanked"]]
+    one = [
+        [part["table"], part["model"], part["people"], f"{part['ratio']:.2f}", part["commit"]]
+        for part in record["blanked"]
+    ]
     asked = sum(part["asked"] for part in record["tables"])
     answered = sum(part["answered"] for part in record["tables"])
     words = (
@@ -247,7 +253,7 @@ def text_of(record: dict[str, Any]) -> str:
             words,
             common.markdown_table(head, rows),
             cells,
-            common.markdown_table(["people", "model", "pairs", "ratio"], one),
+            common.markdown_table(["people", "model", "pairs", "ratio", "commit"], one),
         ]
     )
 
@@ -266,7 +272,13 @@ def counted(table: str, model: str, records: Sequence[dict[str, Any]]) -> dict[s
         "other": len(records) - known,
         **{word: sum(record[word] for record in records) for word in ("invalid", "put_there", "filled")},
         "seconds": common.spread([record["seconds"] for record in records], 2),
+        "commit": commits_of(records),
     }
+
+
+def commits_of(records: Sequence[dict[str, Any]]) -> str:
+    """Return the commits at which some records were measured, as runs are taken up again."""
+    return ", ".join(sorted({record["commit"] for record in records}))
 
 
 def main() -> None:
@@ -280,19 +292,21 @@ def main() -> None:
     count = 3 if args.quick else PEOPLE
     pairs = 3 if args.quick else BLANKED
     journal = common.Journal("any_row-quick" if args.quick else "any_row", {"people": count, "pairs": pairs})
+    commit = provenance.source(MEASURES).get("commit", "")
     cells = [(table, model) for table in TABLES if table.startswith(args.only) for model in MODELS]
     for table, model in cells:
         rows, target = people(table, model, count)
         for place in common.bar(range(len(rows)), len(rows)):
             key = f"{table}|{model}|{place}"
             if key not in journal.done:
-                journal.add(key, ask(fitted(table, model), rows.iloc[[place]], TABLES[table]().space, target))
+                asked = ask(fitted(table, model), rows.iloc[[place]], TABLES[table]().space, target)
+                journal.add(key, asked | {"commit": commit})
         if "complete" not in table:
             continue
         for place in common.bar(range(min(pairs, len(rows))), pairs):
             key = f"{table}|{model}|blanked|{place}"
             if key not in journal.done:
-                journal.add(key, blanked(table, model, place))
+                journal.add(key, blanked(table, model, place) | {"commit": commit})
     if args.only:
         return
     tables, one = [], []
@@ -302,7 +316,8 @@ def main() -> None:
         both = [r for r in journal.records if r["key"].startswith(f"{table}|{model}|blanked|")]
         if both:
             whole, without = (sum(r[way]["seconds"] for r in both) for way in ("whole", "blanked"))
-            one.append({"table": table, "model": model, "people": len(both), "ratio": without / whole})
+            line = {"table": table, "model": model, "people": len(both), "ratio": without / whole}
+            one.append(line | {"commit": commits_of(both)})
     common.report("any_row", TITLE, MEASURES, text_of, {"tables": tables, "blanked": one}, quick=args.quick)
     journal.close()
 
