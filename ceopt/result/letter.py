@@ -182,27 +182,20 @@ _TECHNICAL: Final = frozenset(
     {"verbatim", "together", "hull_inside", "hull_near", "hull_anywhere", "robust", "robust_near", "follows_from",
      "allowed_rows", "exactly_one", "no_outlier"}
 )  # fmt: skip
-#: Rules of the space that stand among what was not asked.
+#: Rules of the space that are told as what was not asked, or that nobody needs to be told.
 _NOT_ASKED: Final = frozenset({"must_stay", "stays_missing", "may_only_rise", "may_only_fall"})
 
 
 def _not_asked(told: Told, result: ShownResult, hide: Sequence[str], language: Language) -> Iterator[str]:
-    """Give a line for what is fixed, and one for what may only rise or fall."""
+    """Give a line for what is fixed."""
     fixed = []
-    only_up = []
-    only_down = []
     for feature in told.space or ():
         if feature.name in hide:
             continue
         if not feature.mutable or _stays(result.removed.get(feature.name, "")):
             fixed.append(feature.called)
-        elif feature.direction == "increasing":
-            only_up.append(feature.called)
-        elif feature.direction == "decreasing":
-            only_down.append(feature.called)
-    for template, names in {"fixed": fixed, "only_up": only_up, "only_down": only_down}.items():
-        if names:
-            yield language.put(template, columns=_any_of(list(map(language.column, names)), language))
+    if fixed:
+        yield language.put("fixed", columns=_any_of(list(map(language.column, fixed)), language))
 
 
 def _any_of(names: Sequence[str], language: Language) -> str:

@@ -174,7 +174,7 @@ def test_what_was_not_asked_has_no_value_of_the_person(three, tmp_path):
     page = letter(three, tmp_path / "a.html")
 
     assert "A change of your sex\n" in page.text
-    assert "A fall in your age\n" in page.text
+    assert "fall in" not in page.text
     assert "30" not in page.text
 
 
@@ -208,12 +208,12 @@ def test_what_we_have_no_record_of_is_asked_for(tmp_path):
     page = letter(found, tmp_path / "a.html")
     german = letter(found, tmp_path / "b.html", language="de")
 
-    assert "Tell us your income, if it is 3,900 dollars (we have no record of it)" in page.text
-    assert "Tell us your income, if it is 4,000 dollars or more (we have no record of it)" in page.text
-    assert "Tell us your late payments, if it is 2 (so far: nothing on record)" in page.text
+    assert "Tell us your income, if it is 3,900 dollars (we have no record of it; other answers may do" in page.text
+    assert "Tell us your income, if it is 4,000 dollars or more (we have no record of it; other answers" in page.text
+    assert "Tell us your late payments, if it is 2 (so far: nothing on record; other answers may do as" in page.text
     assert "missing" not in page.text
-    assert "Income angeben, wenn der Wert 4.000 dollars oder mehr ist (uns liegt dazu nichts vor)" in german.text
-    assert "nothing on record" in german.text
+    assert "Income angeben, wenn der Wert 4.000 dollars oder mehr ist (uns liegt dazu nichts vor; auch" in german.text
+    assert "(bisher: nothing on record; auch andere Angaben können genügen)" in german.text
     assert no_technical(page) == no_technical(german) == []
 
 
@@ -354,10 +354,9 @@ def test_several_things_that_were_not_asked_are_one_sentence(tmp_path):
     german = letter(found, tmp_path / "b.html", language="de")
 
     assert "A change of your sex, your housing or your late payments\n" in page.text
-    assert "A rise in the debt\n" in page.text
+    assert not any(move in page.text for move in ("A fall in", "A rise in"))
     assert "Eine Änderung bei sex, housing oder late payments\n" in german.text
-    assert "Ein Rückgang bei age\n" in german.text
-    assert "Ein Anstieg bei the debt\n" in german.text
+    assert not any(move in german.text for move in ("Ein Rückgang", "Ein Anstieg"))
 
 
 LIMITED = SPACE.update("xq_inc", max_up="25%", max_down=500).update("xq_age", max_up=70, max_down=1)
@@ -395,7 +394,7 @@ def test_what_was_not_asked_is_no_limit_too(tmp_path):
     space = SPACE.fix("xq_home", "xq_debt").update("xq_inc", direction="down", lower=0)
     page = letter(ask(space=space), tmp_path / "a.html")
 
-    assert "A rise in your income\n" in page.text
+    assert "rise in" not in page.text
     assert "may only" not in page.text
     assert "at least 0" not in page.text
 
