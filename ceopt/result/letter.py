@@ -26,9 +26,11 @@ from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, Refusal, Text, c
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.words.language import ALL_OF, AMOUNT, LEVEL, Language
 from ceopt.words.letters import LETTERS, happening, letter_language
-from ceopt.words.sentences import feature_of, limit_said, sentences_of, value_phrase
+from ceopt.words.sentences import feature_of, limit_said, sentences_of, today_in_digits, value_phrase
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from ceopt.formulations.space.feature import Feature
     from ceopt.result.counterfactual import Counterfactual
 
@@ -430,9 +432,10 @@ def _letter(
     """Return the texts of one letter."""
     spoken = letter_language(who, language)
     told = told_of(result, space, hidden, labelled)
+    own = today_in_digits(told.result)
     ways = []
     for answer in told.result:
-        sentences = [_begun(line) for line in _sentences(answer, spoken)]
+        sentences = [_begun(line) for line in _sentences(answer, spoken, own)]
         ways.append({"name": spoken.put("way", rank=spoken.number(answer.rank)), "sentences": sentences})
     reference = ""
     if result.query_id is not None:
@@ -451,7 +454,7 @@ def _letter(
         "ways": ways,
         "together": spoken.put("all_of_it") if any(len(way["sentences"]) > 1 for way in ways) else "",
         "untold": _untold(told, spoken) if ways else "",
-        "table": _side_by_side(told, spoken),
+        "table": _side_by_side(told, spoken, own),
         "lists": [] if needs_nothing else lists,
         "contact_head": spoken.put("contact"),
         "contact": contact.strip().splitlines(),
@@ -459,13 +462,13 @@ def _letter(
     }
 
 
-def _sentences(answer: Counterfactual, language: Language) -> Iterator[str]:
+def _sentences(answer: Counterfactual, language: Language, own: Mapping[str, Decimal]) -> Iterator[str]:
     """Give a sentence for each column; a number that moves in one direction alone is nothing that anybody does."""
     of_itself = happening(language)
     for name in answer.listed:
         feature = feature_of(answer.space, name)
         is_one_way = feature is not None and not feature.is_finite and feature.direction != "any"
-        yield from sentences_of(answer, [name], of_itself if is_one_way else language)
+        yield from sentences_of(answer, [name], of_itself if is_one_way else language, own)
 
 
 def _begun(line: str) -> str:
@@ -490,7 +493,7 @@ def _untold(told: Told, language: Language) -> str:
     return language.put("untold_one") if told.untold else ""
 
 
-def _side_by_side(told: Told, language: Language) -> list[list[str]]:
+def _side_by_side(told: Told, language: Language, own: Mapping[str, Decimal]) -> list[list[str]]:
     """Return the ways as a table, where there are several: a line a column, its value today, and in each way.
 
     One of many lines would not leave the letter on its page, and is left out.
@@ -503,8 +506,8 @@ def _side_by_side(told: Told, language: Language) -> list[list[str]]:
     for place, answer in enumerate(told.result):
         for name, before, after in zip(
             answer.listed,
-            sentences_of(answer, answer.listed, today),
-            sentences_of(answer, answer.listed, then),
+            sentences_of(answer, answer.listed, today, own),
+            sentences_of(answer, answer.listed, then, own),
             strict=True,
         ):
             line = lines.setdefault(name, [_begun(name), before, *[language.put("as_today")] * len(told.result)])

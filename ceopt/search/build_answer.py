@@ -19,7 +19,7 @@ from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
-from ceopt.words.language import printings
+from ceopt.words.language import printings, written_decimals
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -284,9 +284,10 @@ def _has_few_digits(feature: Feature, value: float) -> bool:
     """Whether a coordinate is whole, such as the rank of a level, or has the decimals of its column's data."""
     if feature.is_finite or value.is_integer() or math.isinf(value):
         return True
-    if feature.step is not None or feature.decimals is None:
+    decimals = written_decimals(feature)
+    if feature.step is not None or decimals is None:
         return False
-    return in_places(value, feature.decimals, "nearest", home=value) == value
+    return in_places(value, decimals, "nearest", home=value) == value
 
 
 def _each_once(points: Sequence[dict[str, float]]) -> list[dict[str, float]]:

@@ -63,6 +63,8 @@ _SHARE: Final = 0.01
 _DIGITS: Final = 6
 _MORE_DIGITS: Final = (9, 12)
 _FLOAT_DIGITS: Final = 17
+#: Decimals of data that somebody may have chosen; more are left of a division.
+_MOST_DECIMALS: Final = 4
 _NO_LIMITS: Final = (-math.inf, math.inf)
 #: Rounds without a limit of its own on digits.
 _CONTEXT: Final = Context(prec=400)
@@ -126,8 +128,8 @@ def move_in_digits(
     1.5 2.5 1.5 2.51
     >>> print(*move_in_digits(3.3, 3.3000001283))
     3.3 3.30001
-    >>> print(*move_in_digits(0.766126609, 0.036973345, decimals=9))
-    0.766126609 0.036973345
+    >>> print(*move_in_digits(0.7661, 0.0369, decimals=4), *move_in_digits(0.766126609, 0.036973345))
+    0.7661 0.0369 0.77 0.0369
     >>> print(*move_in_digits(26800.5, 29850.75, step=0.25))
     26800.5 29850.75
     >>> print(*move_in_digits(0.1, 0.1 + 2 * 0.1, step=0.1), 0.1 + 2 * 0.1)
@@ -179,6 +181,9 @@ def printings(before: float, after: float, feature: Feature | None) -> tuple[Dec
     --------
     >>> print(*printings(1200.0, 1509.8765432109876, None))
     1510 1509.88 1509.87655 1509.87654322
+    >>> from ceopt import Feature
+    >>> print(*printings(0.972037284, 0.954449046, Feature("used", kind="continuous", lower=0, upper=2, decimals=9)))
+    0.9544 0.954449 0.954449046 0.954449046
     """
     step, limits, decimals = _grid(feature)
     _, few = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
@@ -225,7 +230,14 @@ def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], i
     """Return the step, the limits and the decimals of a column, as far as anybody knows."""
     if feature is None:
         return None, _NO_LIMITS, None
-    return feature.spacing, (feature.lower, feature.upper), feature.decimals
+    return feature.spacing, (feature.lower, feature.upper), written_decimals(feature)
+
+
+def written_decimals(feature: Feature) -> int | None:
+    """Return the decimals of a column's data; None of more than anybody chose, as quotients have them."""
+    if feature.step is None and feature.decimals is not None and feature.decimals > _MOST_DECIMALS:
+        return None
+    return feature.decimals
 
 
 def _stops_short(rounded: float, value: float, start: float) -> bool:

@@ -122,8 +122,11 @@ class ToldAnswer(Protocol):
         """Return "action" or "consequence"."""
 
 
-def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -> list[str]:
-    """Return one sentence for each of some columns."""
+def sentences_of(
+    answer: ToldAnswer, names: Sequence[str], language: Language, today: Mapping[str, Decimal] | None = None
+) -> list[str]:
+    """Return one sentence for each of some columns; ``today`` has the digits of the person's own numbers, if given."""
+    own = today or {}
     before = answer.factual
     after = answer.values
     assert before is not None  # noqa: S101 - the caller has seen to it
@@ -137,7 +140,7 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
         printed = answer.printed.get(name, (None,))[0]
         sentence = change_sentence(
             name, before[name], after[name], feature, language, done=done, is_action=is_action, printed=printed,
-            span=answer.ranges.get(name),
+            span=answer.ranges.get(name), today=own.get(name),
         )  # fmt: skip
         asking = answer.asked_by.get(name, ())
         if asking:
@@ -145,6 +148,22 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
             sentence = language.put("for_rule", change=sentence, rules=language.field(rules))
         sentences.append(sentence)
     return sentences
+
+
+def today_in_digits(answers: Iterable[ToldAnswer]) -> dict[str, Decimal]:
+    """Return the digits of a person's own numbers that do for each of some answers."""
+    today: dict[str, Decimal] = {}
+    for answer in answers:
+        before = answer.factual
+        assert before is not None  # noqa: S101 - the caller has seen to it
+        for name in answer.changed:
+            feature = feature_of(answer.space, name)
+            if _kind(feature, before[name], answer.values[name]) != "number":
+                continue
+            printed = answer.printed.get(name, (None,))[0]
+            first, _ = told_move(before[name], answer.values[name], feature, printed)
+            today[name] = min(first, today.get(name, first), key=lambda number: number.as_tuple().exponent)
+    return today
 
 
 def _rule_named(name: str, rules: Mapping[str, str], language: Language) -> str:
@@ -171,6 +190,7 @@ def feature_of(space: FeatureSpace | None, name: str) -> Feature | None:
 def change_sentence(
     name: str, before: Any, after: Any, feature: Feature | None, language: Language, *, done: Any = None,
     is_action: bool = True, printed: float | None = None, span: tuple[float, float] | None = None,
+    today: Decimal | None = None,
 ) -> str:  # fmt: skip
     """Return what happens to one column in a sentence.
 
@@ -192,11 +212,15 @@ def change_sentence(
         What a number is printed as; None: digit for digit.
     span
         The least and the greatest amount that would do as well as one that is filled in; None where nobody knows.
+    today
+        The digits of the number of today; None: as few as do for this move.
     """
     kind = _kind(feature, before, after)
     unit = unit_of(feature)
     if kind == "number":
         first, second = told_move(before, after, feature, printed)
+        if today is not None:
+            first = today
         template, fields = _of_numbers((before, first), (after, second), unit, language, done)
     elif kind == "label":
         amount = after if printed is None else printed

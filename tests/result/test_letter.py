@@ -225,6 +225,20 @@ def test_amounts_that_would_do_are_told_as_a_sentence_has_them(tmp_path):
     assert "Tell us your income, if it is between 4,000 and 5,000 dollars" in page.text
 
 
+def test_a_number_of_today_is_the_same_in_all_ways(tmp_path):
+    from tests.result.test_gaps import solved
+
+    space = ceopt.FeatureSpace([Feature("used", kind="continuous", lower=0, upper=2, decimals=9), SPACE["xq_inc"]])
+    before = {"used": 0.801234567, "xq_inc": 3_200}
+    found = solved(before, before | {"used": 0.79}, before | {"used": 0.1}, space=space)
+    page = letter(found, tmp_path / "a.html")
+
+    assert [way.sentences() for way in found] == [["Lower used from 0.8012 to 0.79"], ["Lower used from 0.8 to 0.1"]]
+    assert "from 0.8012 to 0.79" in page.text
+    assert "from 0.8012 to 0.1" in page.text
+    assert "from 0.8 to" not in page.text
+
+
 def test_a_hidden_column_is_not_named_and_its_ways_are_left_out(three, tmp_path):
     page = letter(three, tmp_path / "a.html", hide=["xq_home"])
 

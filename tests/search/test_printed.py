@@ -78,7 +78,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("decimals", [None, 2, 0])
+@pytest.mark.parametrize("decimals", [None, 9, 2, 0])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("model", [LINEAR, NETWORK, TREE], ids=["linear", "network", "tree"])
 def test_what_is_printed_verifies(model, rules, decimals):
@@ -104,10 +104,13 @@ def test_few_digits_are_printed_wherever_they_verify():
     in_cents = ceopt.FeatureSpace(replace(feature, decimals=2) for feature in space)
     told = ceopt.explain(model, {"income": 1200.0}, in_cents, target="yes")
     assert told[0].sentences() == ["Raise income from 1,200 to 1,509.88"]
+    of_a_division = ceopt.FeatureSpace(replace(feature, decimals=9) for feature in space)
+    told = ceopt.explain(model, {"income": 1200.123456789}, of_a_division, target="yes")
+    assert told[0].sentences() == ["Raise income from 1,200 to 1,510"]
 
 
 @pytest.mark.parametrize("ask", [ceopt.explain, partial(exhaustive, epsilon=0.1)], ids=["explain", "exhaustive"])
-@pytest.mark.parametrize("decimals", [None, 1])
+@pytest.mark.parametrize("decimals", [None, 9, 1])
 def test_digits_that_leave_a_leaf_are_not_printed(ask, decimals):
     rows = pd.DataFrame({"x": [1.2, 1.512345, 1.512347, 1.512349, 1.9]})
     model = DecisionTreeClassifier().fit(rows, ["no", "no", "yes", "no", "no"])
@@ -166,7 +169,7 @@ def test_every_answer_of_a_walk_through_a_forest_verifies_as_printed():
 
 
 @draws(40)
-@given(st.integers(0, 2**31), st.sampled_from([1e-9, 1e-4, 1.0, 1e5, 1e12]), st.sampled_from([None, 0, 3]))
+@given(st.integers(0, 2**31), st.sampled_from([1e-9, 1e-4, 1.0, 1e5, 1e12]), st.sampled_from([None, 0, 3, 9]))
 def test_at_any_size_and_in_any_decimals_what_is_printed_verifies(seed, size, decimals):
     draw = np.random.default_rng(seed)
     names = ["a", "b", "c"]
