@@ -356,7 +356,7 @@ def _level(phrase: Phrase, feature: Feature) -> Phrase:
 #: Templates of what becomes of a column.
 _CHANGES: Final = (
     "raise", "lower", "raise_part", "lower_part", "raise_level", "lower_level", "change", "switch_on", "switch_off",
-    "fill", "fill_code", "leave_blank", "follows", "hold", "hold_missing",
+    "fill", "fill_code", "fill_any", "fill_code_any", "leave_blank", "follows", "hold", "hold_missing",
 )  # fmt: skip
 #: Lines of the table that fit a page beside three ways.
 _MOST_LINES: Final = 5

@@ -35,6 +35,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "switch_off": "Change {column} from {before} to {after}",
     "fill": "Fill in {column}: {after}",
     "fill_code": "Fill in {column}: {after} in place of {before}",
+    "fill_any": "Fill in {column}: {after}",
+    "fill_code_any": "Fill in {column}: {after} in place of {before}",
     "leave_blank": "Leave {column} blank in place of {before}",
     "or_more": "{value} or more",
     "or_less": "{value} or less",

@@ -35,6 +35,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "switch_off": "{column} von {before} auf {after} ändern",
     "fill": "{column} angeben: {after}",
     "fill_code": "{column} angeben: {after} statt {before}",
+    "fill_any": "{column} angeben: {after}",
+    "fill_code_any": "{column} angeben: {after} statt {before}",
     "leave_blank": "{column} ohne Angabe lassen statt {before}",
     "or_more": "{value} oder mehr",
     "or_less": "{value} oder weniger",

@@ -35,6 +35,8 @@ _MORE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "lower_part": (*_MOVE, "by", "done"),
     "fill": _MOVE,
     "fill_code": _MOVE,
+    "fill_any": _MOVE,
+    "fill_code_any": _MOVE,
     "leave_blank": _MOVE,
     "follows": _MOVE,
     "optimal_many": ("target", "count"),

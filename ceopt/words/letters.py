@@ -20,6 +20,8 @@ _ENGLISH: Final = {
     "any_between": "between {low} and {high}",
     "fill": "Tell us {column}, if it is {after} (we have no record of it; other answers may do as well)",
     "fill_code": "Tell us {column}, if it is {after} (so far: {before}; other answers may do as well)",
+    "fill_any": "Tell us {column}: {after} (we have no record of it)",
+    "fill_code_any": "Tell us {column}: {after} (so far: {before})",
     "max_feature": "no way changes more than one thing",
     "max_features": "no way changes more than {k} things",
     "max_column": "no way changes more than one thing",
@@ -68,6 +70,8 @@ _GERMAN: Final = {
     "fill": "{column} angeben, wenn der Wert {after} ist (uns liegt dazu nichts vor; auch andere Angaben können "
     "genügen)",
     "fill_code": "{column} angeben, wenn der Wert {after} ist (bisher: {before}; auch andere Angaben können genügen)",
+    "fill_any": "{column} angeben: {after} (uns liegt dazu nichts vor)",
+    "fill_code_any": "{column} angeben: {after} (bisher: {before})",
     "max_feature": "kein Weg ändert mehr als eines",
     "max_features": "kein Weg ändert mehr als {k} Dinge",
     "max_column": "kein Weg ändert mehr als eines",

@@ -367,11 +367,14 @@ def _of_labels(
         return "leave_blank", fields
     if is_no_amount(feature, after):
         return "change", fields
-    if feature is not None and span is not None:
-        fields["after"] = _span(feature, fields["after"], span, language)
-    if is_gap(before):
-        return "fill", fields
-    return "fill_code", fields
+    template = "fill" if is_gap(before) else "fill_code"
+    if feature is None or span is None:
+        return template, fields
+    is_all_below, is_all_above = _goes_all_the_way(feature, span)
+    if is_all_below and is_all_above and span[0] != span[1]:
+        return f"{template}_any", {**fields, "after": language.put("any_amount", value=fields["after"])}
+    fields["after"] = _span(feature, fields["after"], span, language)
+    return template, fields
 
 
 def _said(feature: Feature | None, value: Any, language: Language) -> str:
@@ -383,17 +386,22 @@ def _span(feature: Feature, amount: str, span: tuple[float, float], language: La
     low, high = span
     if low == high:
         return amount
-    spacing = feature.spacing or 0.0
-    is_all_below = low == feature.lower or low - spacing < feature.lower
-    is_all_above = high == feature.upper or high + spacing > feature.upper
-    if is_all_below and is_all_above:
-        return language.put("any_amount", value=amount)
+    is_all_below, is_all_above = _goes_all_the_way(feature, span)
     if is_all_above:
         return language.put("or_more", value=_said(feature, low, language))
     if is_all_below:
         return language.put("or_less", value=_said(feature, high, language))
     first = language.first_amount(low, feature.unit)
     return language.put("any_between", low=first, high=_said(feature, high, language))
+
+
+def _goes_all_the_way(feature: Feature, span: tuple[float, float]) -> tuple[bool, bool]:
+    """Return whether a span goes as far down, and as far up, as its column."""
+    low, high = span
+    spacing = feature.spacing or 0.0
+    is_all_below = low == feature.lower or low - spacing < feature.lower
+    is_all_above = high == feature.upper or high + spacing > feature.upper
+    return is_all_below, is_all_above
 
 
 # ==== A whole result in words: how it ended, why, which rules are in conflict, and each way out =======================

@@ -150,10 +150,10 @@ class Interval:
         return value in self.labels or self.has(value)
 
     def has(self, value: float) -> bool:
-        """Whether a value is an amount in reach; an infinite one is none, even where no bound is known."""
-        if math.isinf(value) or not self.lower <= value <= self.upper:
-            return False
-        return self.step is None or self.floor(value) == value
+        """Whether a value is an amount in reach, or the missing cell that stays; no other infinite one is in reach."""
+        if math.isinf(value):
+            return self.lower == self.upper == value
+        return self.lower <= value <= self.upper and (self.step is None or self.floor(value) == value)
 
     def floor(self, value: float) -> float:
         """Return the greatest member at most ``value``, or minus infinity."""

@@ -203,6 +203,18 @@ def filled(row, **changes):
     return SolutionSet(status="optimal", counterfactuals=tuple(told), factual=frame(before, GAPS), space=GAPS)
 
 
+def test_where_any_amount_will_do_it_is_said_once(tmp_path):
+    found = filled({"xq_inc": None, "xq_late": -9})
+    every = replace(found[0], values=found[0].frame, ranges={"xq_inc": (0.0, 90_000.0)})
+    found = replace(found, counterfactuals=(every,))
+
+    assert (
+        "Tell us your income: any amount, such as 3,900 dollars (we have no" in letter(found, tmp_path / "a.html").text
+    )
+    german = letter(found, tmp_path / "b.html", language="de").text
+    assert "angeben: irgendeinen Wert, etwa 3.900 dollars (uns liegt dazu nichts vor)" in german
+
+
 def test_what_we_have_no_record_of_is_asked_for(tmp_path):
     found = filled({"xq_inc": None, "xq_late": -9})
     page = letter(found, tmp_path / "a.html")

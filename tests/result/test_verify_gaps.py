@@ -200,6 +200,7 @@ def test_no_infinite_number_is_an_amount_of_a_column_without_bounds(step):
     assert not reach.holds(MISSING)
     assert not reach.holds(-math.inf)
     assert reach.holds(-12.0)
+    assert Interval(MISSING, MISSING).holds(MISSING)
 
 
 def inside(feature, value):
