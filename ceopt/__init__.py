@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Linear,
         MaxChanges,
         MaxMove,
-        NotAnOutlier,
         Product,
         Ratio,
         RobustValidity,
@@ -74,7 +73,6 @@ __all__ = [
     "Mahalanobis",
     "MaxChanges",
     "MaxMove",
-    "NotAnOutlier",
     "OtherThan",
     "Percentile",
     "Probability",
@@ -108,8 +106,8 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 #: ceopt does not wait for Pyomo, pandas and scikit-learn.
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
-        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove "
-        "NotAnOutlier Product Ratio RobustValidity"
+        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove Product "
+        "Ratio RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

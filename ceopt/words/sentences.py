@@ -22,7 +22,6 @@ from ceopt.formulations.constraints import (
     Linear,
     MaxChanges,
     MaxMove,
-    NotAnOutlier,
     Product,
     Ratio,
     RobustValidity,
@@ -923,7 +922,6 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     RobustValidity: _robust_validity,
     Ratio: _ratio,
     Product: _product,
-    NotAnOutlier: lambda _rule, _space: Phrase("no_outlier", {}),
 }
 
 
