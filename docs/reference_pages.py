@@ -69,6 +69,8 @@ RETURNED = (
     "ceopt.formulations.predictors.ties.default_margin",
     "ceopt.formulations.predictors.ties.margin_near",
     "ceopt.formulations.predictors.embed.embedded.AbstractEmbedded",
+    "ceopt.formulations.predictors.margin.DecisionMargin",
+    "ceopt.formulations.predictors.margin.LeastAndGreatest",
     "ceopt.formulations.predictors.embed.embedded.EmbeddingError",
     "ceopt.formulations.predictors.representation.Head",
     "ceopt.formulations.programs.data_shift.add_shift",

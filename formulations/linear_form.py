@@ -13,10 +13,12 @@ from typing import Any, final
 
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
+from pyomo.repn import generate_standard_repn
 
 from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidTypeError
 
-__all__ = ["LinearForm", "Rows", "finite_or_none", "sum_form", "total"]
+__all__ = ["LinearForm", "Rows", "binary_form", "finite_or_none", "sum_form", "total"]
 
 #: Rows of one kind between two looks at the clock: a row takes some twenty microseconds.
 _ROWS = 32
@@ -88,6 +90,35 @@ class LinearForm:
     def value(self) -> float:
         """Evaluate at the variables' current values."""
         return float(self.constant + sum(c * v.value for c, v in self.terms))
+
+
+def binary_form(who: str, what: str, given: Any) -> LinearForm:
+    """Return, as a form, what is 1 where something holds and else 0 or less: a binary, or one less a binary.
+
+    Raises
+    ------
+    InvalidTypeError
+        ``given`` is no linear expression over binaries, or may be neither 0 nor 1.
+    """
+    refusal = InvalidTypeError(
+        who, f"a binary Var, or 1 - Var, as {what}", f"{what} is {given!s}", "Declare it with domain=pyo.Binary."
+    )
+    if not hasattr(given, "is_expression_type"):
+        raise refusal
+    linear = generate_standard_repn(given, compute_values=True)
+    if not linear.is_linear() or not linear.linear_vars:
+        raise refusal
+    greatest = linear.constant
+    terms: list[tuple[float, Any]] = []
+    for coefficient, variable in zip(linear.linear_coefs, linear.linear_vars, strict=True):
+        is_binary = variable.is_integer() and variable.bounds in {(0, 1), (0, 0), (1, 1)}
+        if not (variable.is_binary() or is_binary) or float(coefficient) % 1.0:
+            raise refusal
+        terms.append((float(coefficient), variable))
+        greatest += max(float(coefficient), 0.0)
+    if greatest > 1.0 or float(linear.constant) % 1.0:
+        raise refusal
+    return LinearForm(float(linear.constant), tuple(terms))
 
 
 def finite_or_none(limit: float) -> float | None:

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from ceopt.formulations.columns.numeric import origin_of
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.linear_form import LinearForm
-from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.embed.trees import AbstractForest
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
@@ -566,13 +564,6 @@ def count_agreeing(predictor: Predictor, coordinates: Floats, wanted: Labels | V
     leaves = core.apply(predictor.encoding.matrix(coordinates))
     met = [meets_alone(core, tree.value, wanted)[nodes] for tree, nodes in zip(core.trees, leaves.T, strict=True)]
     return np.asarray(np.sum(met, axis=0))
-
-
-def agreeing_form(block: AbstractEmbedded, wanted: Labels | Values) -> LinearForm:
-    """Return the number of trees that decide as wanted, as a form over the leaves of an embedded forest."""
-    core = forest_of(block.predictor.core)
-    assert isinstance(block, AbstractForest)  # noqa: S101 - every formulation of trees is one
-    return block.ending_in(lambda values: meets_alone(core, values, wanted))
 
 
 # ==== The scores that a model of trees attains near its decision, and where a row between them may stand ==============

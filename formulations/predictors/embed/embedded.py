@@ -16,7 +16,7 @@ meanwhile, so an indicator has the weight :math:`\phi(c) - \phi(\text{home})`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear_form import LinearForm, total
+from ceopt.formulations.predictors.margin import DecisionMargin, margin_of
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
@@ -36,6 +37,7 @@ from ceopt.formulations.space.encoding import WIDE, nonzero_entries
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import point_row
+from ceopt.formulations.targets import Target, parse_target
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
@@ -70,6 +72,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         super().__init__(concrete=True)
         # Held in tuples: Pyomo would otherwise adopt the block x as a child of this one.
         self._held = (predictor, x)
+        self._margins: dict[Target, DecisionMargin] = {}
         describe(self, manifest)
 
     @property
@@ -81,6 +84,74 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def x(self) -> AbstractColumns:
         """The person's coordinates."""
         return self._held[1]
+
+    def margin(self, target: Any) -> DecisionMargin:
+        """Return the margin of a decision: one expression that is >= 0 where the model decides as the target says.
+
+        It is in the unit of the argument ``margin`` of :class:`~ceopt.formulations.Reaches`: a linear expression where
+        one score or rival decides, else a variable that equals the least or the greatest of some
+        (:class:`~ceopt.formulations.predictors.margin.LeastAndGreatest`), so that it may be maximised, minimised or
+        bounded. Asked again, it is the same expression.
+
+        ================================= ==================================================================
+        model                             the expression
+        ================================= ==================================================================
+        trees, votes of trees             the slack of the decision as the library computes it; where the library
+                                          refuses a tie, the slack less what the next score is above it
+        all others                        the slack less ``.slack``, the margin that ``explain`` asks for
+        ================================= ==================================================================
+
+        Slack is the score less the level of the decision (of logistic and boosting models the logit less 0),
+        P(target) - 1/2 of a forest's two classes, and the best score wanted less the best of all others; of
+        ``Disagreement`` the number of trees that agree less the number needed.
+
+        Parameters
+        ----------
+        target
+            As for :class:`~ceopt.formulations.Reaches`.
+
+        Returns
+        -------
+        DecisionMargin
+            With ``.bounds`` over the reach, ``.slack`` and ``.target``.
+
+        Raises
+        ------
+        UnboundedFeatureError
+            Several labels or both ends of a range matter, and a column that the model weighs has no bound.
+        UnsupportedModelError
+            As for ``Reaches``.
+
+        Examples
+        --------
+        >>> import pyomo.environ as pyo
+        >>> from ceopt.formulations import Factual, embed
+        >>> from ceopt.formulations.predictors import Affine
+        >>> from ceopt.formulations.space import Feature, FeatureSpace
+        >>> from ceopt.solvers import solve
+        >>> space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=9)])
+        >>> m = pyo.ConcreteModel()
+        >>> m.x = Factual(space, {"income": 2.0})
+        >>> m.predictor = embed(Affine([1.0], -3.0, labels=("bad", "good")), m.x)
+        >>> margin = m.predictor.margin("good")
+        >>> print(margin.expr, margin.slack < 1e-5)
+        -3.0000025 + x.x[income] True
+        >>> m.most = pyo.Objective(expr=margin, sense=pyo.maximize)
+        >>> round(solve(m).objective, 4), [round(end, 4) for end in margin.bounds]
+        (6.0, [-3.0, 6.0])
+        """
+        checked = target
+        if not isinstance(target, Target):
+            checked = parse_target(target, self.predictor.labels)
+        if checked not in self._margins:
+            name = f"margin_{len(self._margins)}"
+            with self.x.collecting():
+                margin, parts = margin_of(self, checked)
+            if parts is not None:
+                self.add_component(f"{name}_parts", parts)
+            self.add_component(name, margin)
+            self._margins[checked] = margin
+        return self._margins[checked]
 
     @abstractmethod
     def combine(self, weights: Sequence[float]) -> LinearForm:
@@ -103,6 +174,11 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
         """Return the number of trees whose leaf has other values than at a point; for models of trees alone."""
         del point
+        raise AssertionError
+
+    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
+        """Return the number of trees that end in an admitted leaf; for models of trees alone."""
+        del admits
         raise AssertionError
 
     def publish_scores(self) -> None:
