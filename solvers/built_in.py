@@ -40,6 +40,7 @@ BUILT_IN: Final = (
         exact={"mip_feasibility_tolerance": 1e-9},
         takes_start=True,
         streams=True,
+        takes_callback=True,
     ),
     Solver(
         name="clarabel",
@@ -60,6 +61,7 @@ BUILT_IN: Final = (
         exact={"numerics/feastol": 1e-9},
         takes_start=True,
         streams=True,
+        takes_callback=True,
     ),
     Solver(
         name="gurobi",
@@ -73,6 +75,7 @@ BUILT_IN: Final = (
         pool=True,
         takes_start=True,
         streams=True,
+        takes_callback=True,
     ),
     Solver(
         name="scs",

@@ -26,7 +26,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
-from ceopt.solvers.session import Start, sparse_start
+from ceopt.solvers.session import Callback, Start, sparse_start
 from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
 from ceopt.solvers.trust import checked, contradicts, drop_claims_lost_in_rounding, relative_violation, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
@@ -51,10 +51,13 @@ class _Request:
 
     deadline: float | None
     relative_gap: float
+    absolute_gap: float
     start: Mapping[int, float]
     pool: int
     on_incumbent: Callable[[float, float, Vector], None] | None
     should_stop: Callable[[], bool] | None
+    callback: Callback | None
+    tee: bool
 
     @property
     def seconds_left(self) -> float | None:
@@ -64,16 +67,43 @@ class _Request:
 
     def in_units(self, units: Rescaled, *, is_last: bool) -> _Request:
         """Return the request for a program in other units; only the last program reports points and keeps several."""
+        request = replace(
+            self,
+            start=units.from_own(self.start),
+            absolute_gap=self.absolute_gap * units.cost_scale,
+            callback=self._callback_in(units, is_last=is_last),
+        )
         if not is_last:
-            return replace(self, start=units.from_own(self.start), pool=1, on_incumbent=None)
+            return replace(request, pool=1, on_incumbent=None)
         tell = self.on_incumbent
         if tell is None:
-            return replace(self, start=units.from_own(self.start))
+            return request
 
         def tell_in_own(seconds: float, objective: float, x: Vector) -> None:
             tell(seconds, objective / units.cost_scale, units.to_own(x))
 
-        return replace(self, start=units.from_own(self.start), on_incumbent=tell_in_own)
+        return replace(request, on_incumbent=tell_in_own)
+
+    def _callback_in(self, units: Rescaled, *, is_last: bool) -> Callback | None:
+        """Return the callback in the program's own units: a relaxation has no incumbents, a window no bound."""
+        callback = self.callback
+        if callback is None:
+            return None
+        is_whole = not wide_columns(units.own).any()
+
+        def call_in_own(incumbent: float | None, bound: float | None, seconds: float) -> object:
+            if incumbent is not None:
+                incumbent = incumbent / units.cost_scale if is_last else None
+            if bound is not None:
+                bound = bound / units.cost_scale if is_whole or not is_last else None
+            return callback(incumbent, bound, seconds)
+
+        return call_in_own
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """The arguments that a session need not know, where they are not the usual ones."""
+        return further_arguments(self.absolute_gap, self.callback, tee=self.tee)
 
 
 @final
@@ -114,6 +144,9 @@ class WideSession:
         pool: int = 1,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
+        absolute_gap: float = 0.0,
+        callback: Callback | None = None,
+        tee: bool = False,
     ) -> Outcome:
         """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
         compiled = self._compiled
@@ -121,10 +154,13 @@ class WideSession:
         request = _Request(
             deadline=None if time_limit_s is None else began + time_limit_s,
             relative_gap=relative_gap,
+            absolute_gap=absolute_gap,
             start=sparse_start(start, len(compiled.columns)),
             pool=pool,
             on_incumbent=on_incumbent,
             should_stop=should_stop,
+            callback=callback,
+            tee=tee,
         )
         wide = wide_columns(compiled)
         at = _present(compiled)
@@ -177,9 +213,16 @@ class WideSession:
             pool=request.pool,
             on_incumbent=request.on_incumbent,
             should_stop=request.should_stop,
+            **request.further,
         )
-        who = f"Solver {self._solver.name!r}"
-        return checked(who, returned, program, start=request.start, relative_gap=request.relative_gap)
+        return checked(
+            f"Solver {self._solver.name!r}",
+            returned,
+            program,
+            start=request.start,
+            relative_gap=request.relative_gap,
+            absolute_gap=request.absolute_gap,
+        )
 
     def _second_point(self, program: CompiledModel, optimum: Outcome, request: _Request) -> dict[int, float]:
         """Return a better point that a second run finds and that keeps the program exactly; empty if there is none.
@@ -246,7 +289,7 @@ class WideSession:
         for around in _AROUND:
             near = rescaled(compiled, none_wide, relaxation.x, around=around)
             last = drop_claims_lost_in_rounding(self._run(request, near, is_last=True), near.program)
-            outcome = self._both(relaxation, last, request.relative_gap)
+            outcome = self._both(relaxation, last, request)
             if best.x is None or self._is_better(outcome, best):
                 best = outcome
             if outcome.status not in {Stop.FEASIBLE, Stop.ERROR}:
@@ -267,7 +310,7 @@ class WideSession:
                 near = rescaled(part, np.zeros_like(wide), outcome.x, around=_AROUND[-1])
                 outcome = drop_claims_lost_in_rounding(self._run(request, near, is_last=True), near.program)
                 if outcome.x is not None:
-                    return self._both(relaxation, outcome, request.relative_gap)
+                    return self._both(relaxation, outcome, request)
                 is_empty = False  # elsewhere in this part there may be something
             is_empty &= outcome.status is Stop.INFEASIBLE
         if not is_empty:
@@ -279,7 +322,7 @@ class WideSession:
             return best.objective is None
         return self._compiled.sense * (outcome.objective - best.objective) < 0
 
-    def _both(self, relaxation: Outcome, outcome: Outcome, gap: float) -> Outcome:
+    def _both(self, relaxation: Outcome, outcome: Outcome, request: _Request) -> Outcome:
         """Return the point in whole numbers with the bound of the relaxation."""
         bound = relaxation.bound
         if outcome.x is None:
@@ -293,7 +336,10 @@ class WideSession:
             message = f"{outcome.message} {relaxation.message}".strip()
             outcome = replace(outcome, doubted=True, message=message)
         missing = relative_gap_of(outcome.objective, outcome.bound)
-        if outcome.status is Stop.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
+        wanted = max(
+            request.relative_gap, BOUND_NOISE, request.absolute_gap / max(abs(outcome.objective or 0.0), 1e-12)
+        )
+        if outcome.status is Stop.OPTIMAL and (missing is None or missing > wanted):
             message = f"The whole numbers near the optimum of the relaxation leave a gap. {outcome.message}".strip()
             return replace(outcome, status=Stop.FEASIBLE, message=message)
         return outcome
@@ -401,6 +447,9 @@ class GuardedSession:
         start: Start | None = None,
         pool: int = 1,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
+        absolute_gap: float = 0.0,
+        callback: Callback | None = None,
+        tee: bool = False,
     ) -> Outcome:
         """Solve the program as it is now; the arguments are those of a session.
 
@@ -418,22 +467,27 @@ class GuardedSession:
             compiled=self._compiled,
             start=sparse_start(start, len(self._compiled.columns)),
             relative_gap=relative_gap,
+            absolute_gap=absolute_gap,
         )
-        caller = None
-        if on_incumbent is not None:
-            caller = _Caller(on_incumbent)
+        told = None if on_incumbent is None else _Caller(on_incumbent)
+        asked = None if callback is None else _Caller(callback)
         try:
             if self._session is None:
                 returned = Outcome(status=Stop.ERROR, message=self._failure)
             else:
                 returned = self._session.solve(
-                    time_limit_s=time_limit_s, relative_gap=relative_gap, start=start, pool=pool, on_incumbent=caller
+                    time_limit_s=time_limit_s,
+                    relative_gap=relative_gap,
+                    start=start,
+                    pool=pool,
+                    on_incumbent=told,
+                    **further_arguments(absolute_gap, asked, tee=tee),
                 )
             outcome = check(returned)
         except (CeoptError, OutOfTimeError):
             raise
         except Exception as error:
-            if caller is not None and error is caller.error:
+            if any(caller is not None and error is caller.error for caller in (told, asked)):
                 raise
             outcome = check(Outcome(status=Stop.ERROR, message=_failure_of(self._who, error)))
         if outcome.run_time:
@@ -452,19 +506,31 @@ def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any
     return solver.session(compiled.problem_class)(compiled, **arguments)
 
 
+def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bool) -> dict[str, Any]:
+    """Return those that are not the usual ones: a session that was registered need not know the others."""
+    further: dict[str, Any] = {}
+    if absolute_gap:
+        further["absolute_gap"] = absolute_gap
+    if callback is not None:
+        further["callback"] = callback
+    if tee:
+        further["tee"] = tee
+    return further
+
+
 @final
 class _Caller:
     """The caller's own function, which remembers the exception that it raised."""
 
     __slots__ = ("error", "function")
 
-    def __init__(self, function: Callable[[float, float, Vector], None]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
         self.error: BaseException | None = None
 
-    def __call__(self, seconds: float, objective: float, x: Vector) -> None:
+    def __call__(self, *arguments: Any) -> object:
         try:
-            self.function(seconds, objective, x)
+            return self.function(*arguments)
         except BaseException as error:
             self.error = error
             raise

@@ -314,7 +314,13 @@ _DUAL = 1e-3  # of the optimum: seen of dual objectives at optima right to 1e-8
 
 
 def settled_bound(
-    compiled: CompiledModel, x: Vector, bound: float | None, gap: float, *, barrier: bool
+    compiled: CompiledModel,
+    x: Vector,
+    bound: float | None,
+    gap: float,
+    *,
+    barrier: bool,
+    absolute_gap: float = 0.0,
 ) -> float | None:
     """Return the bound that an optimum is claimed with; None if the claim does not stand.
 
@@ -328,7 +334,7 @@ def settled_bound(
             return objective
         return None
     away = compiled.sense * (objective - bound)
-    enough = max(gap, LEAST_GAP) * abs(objective)
+    enough = max(max(gap, LEAST_GAP) * abs(objective), absolute_gap)
     if not barrier and contradicts(bound, objective, compiled, x):
         return bound  # as it is: the guard is to see it
     if not barrier:
@@ -346,7 +352,14 @@ def settled_bound(
 
 
 def finer_scale(
-    compiled: CompiledModel, x: Vector, gap: float, scale: float, *, tolerance: float, barrier: bool
+    compiled: CompiledModel,
+    x: Vector,
+    gap: float,
+    scale: float,
+    *,
+    tolerance: float,
+    barrier: bool,
+    absolute_gap: float = 0.0,
 ) -> float:
     """Return the scale of the objective, greater than ``scale`` where that hides something.
 
@@ -354,7 +367,7 @@ def finer_scale(
     tolerance that is relative only to objectives beyond 1.
     """
     objective = abs(compiled.evaluate(x))
-    wanted = max(gap, LEAST_GAP) * objective
+    wanted = max(max(gap, LEAST_GAP) * objective, absolute_gap)
     greatest = greatest_cost(compiled)
     if not greatest or objective <= GUROBI_ROUNDING * size_of_terms(compiled, x) or _is_best_conceivable(compiled, x):
         return scale
@@ -459,6 +472,7 @@ def name_of(code: int) -> str:
 _ARGUMENTS = {
     "TimeLimit": "time_limit_s",
     "MIPGap": "relative_gap",
+    "MIPGapAbs": "absolute_gap",
     "Threads": "threads",
     "Seed": "random_state",
     "PoolSearchMode": "pool",
@@ -502,6 +516,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
 
 # ==== One run of Gurobi, watched from its call backs ==================================================================
 
+_INFINITE = 1e100  # Gurobi's own
 _SHARE = 0.01  # of the relative gap: the barrier's tolerance at a second attempt
 _ATTEMPTS: tuple[dict[str, float], ...] = ({}, {"ScaleFlag": 0}, {"NumericFocus": 3}, {"BarHomogeneous": 1})
 _CAUTIOUS = {"DualReductions": 0, "Aggregate": 0}
@@ -561,6 +576,7 @@ def run_once(
     limits = inner.Params
     limits.TimeLimit = search.seconds_left
     limits.MIPGap = search.relative_gap if units.objective else math.inf
+    limits.MIPGapAbs = search.absolute_gap * units.objective
     limits.PoolSearchMode = 0
     limits.PoolSolutions = 10
     if listen and search.pool > 1 and handed.has_pool:
@@ -570,7 +586,9 @@ def run_once(
         handed.set_start(start)
     with ExitStack() as stack:
         stack.enter_context(search.switch.listening())
-        inner.optimize(_watch(handed, search, stack, listen=listen))
+        if search.tee:  # for this run alone: else it prints every parameter that is set
+            stack.enter_context(handed.tuned({"OutputFlag": 1}))
+        inner.optimize(_watch(handed, search, stack, units.objective, listen=listen))
     return _read(handed, search, units.objective)
 
 
@@ -649,14 +667,21 @@ def _is_over(search: SolveRun) -> bool:
     return search.switch.pressed or search.seconds_left <= 0.0
 
 
-def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:
-    """Return the callback: it reports incumbents, and stops the run when the switch is pressed."""
+def _watch(
+    handed: GurobiModel, search: SolveRun, stack: ExitStack, scale: float, *, listen: bool
+) -> Callable[[Any, int], None]:
+    """Return the callback: it reports incumbents and bounds, and stops the run when the switch is pressed."""
     from gurobipy import GRB
 
     n = len(search.compiled.columns)
     switch = search.switch
     rows = handed.program.quadratics
     improved = GRB.Callback.MIPSOL
+    proved_by = {
+        GRB.Callback.MIP: GRB.Callback.MIP_OBJBND,
+        GRB.Callback.MIPSOL: GRB.Callback.MIPSOL_OBJBND,
+        GRB.Callback.MIPNODE: GRB.Callback.MIPNODE_OBJBND,
+    }
     called_before = False
 
     def called(model: Any, where: int) -> None:
@@ -669,6 +694,11 @@ def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: b
             point = np.array(model.cbGetSolution(handed.x), dtype=np.float64)
             if not any(misses(row, point, search.relative_gap) for row in rows):
                 search.improved(point[:n])
+        if listen and where in proved_by and scale:
+            proved = model.cbGet(proved_by[where])
+            search.report(proved / scale if abs(proved) < _INFINITE else None)
+        elif listen and where in {GRB.Callback.SIMPLEX, GRB.Callback.BARRIER} and not model.IsMIP:
+            search.report(None)
         switch.poll()
 
     def watch(model: Any, where: int) -> None:
@@ -695,7 +725,7 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
     if scale and (inner.IsMIP or x is not None):
         proved = getattr(inner, "ObjBound", math.nan)  # absent after some stops
         bound = None
-        if abs(proved) < 1e100:  # 1e100 is Gurobi's infinity
+        if abs(proved) < _INFINITE:
             bound = proved / scale
     return Run(stop=stop, x=x, bound=bound, barrier=bool(inner.IsQP or inner.IsQCP) and not inner.IsMIP)
 
@@ -704,7 +734,6 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
 
 _GREATEST_SEED = 2_000_000_000
 _PARAMETERS = {
-    "MIPGapAbs": 0.0,
     # With the 1e-6 of Gurobi's own, 58 of 60 knapsacks with values near 1e-7 ended in a wrong "optimum"; the finest
     # tolerances took no more time on recourse models.
     "OptimalityTol": GUROBI_TOLERANCE,
@@ -785,7 +814,9 @@ class GurobiSession(AbstractSession):
         if pool:
             x = pool[0]
         if status is Stop.OPTIMAL:
-            settled = settled_bound(self._compiled, x, bound, gap, barrier=run.barrier)
+            settled = settled_bound(
+                self._compiled, x, bound, gap, barrier=run.barrier, absolute_gap=search.absolute_gap
+            )
             if any(is_missed_for_good(row, point, gap) for row in rows):
                 status = Stop.FEASIBLE
                 message = "Gurobi stopped: it misses a quadratic row by what matters here."
@@ -807,7 +838,13 @@ class GurobiSession(AbstractSession):
         run = run_again(handed, search, units, search.start)
         while run.stop == "OPTIMAL" and run.x is not None and not search.switch.pressed:
             scale = finer_scale(
-                compiled, self._own(run.x), gap, units.objective, tolerance=tolerance, barrier=run.barrier
+                compiled,
+                self._own(run.x),
+                gap,
+                units.objective,
+                tolerance=tolerance,
+                barrier=run.barrier,
+                absolute_gap=search.absolute_gap,
             )
             finer = finer_units(rows, run.x, units.rows, gap)
             if (scale, finer) == (units.objective, units.rows):

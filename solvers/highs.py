@@ -166,7 +166,6 @@ class HighsSession(AbstractSession):
         self._highs = highs
         highs.setOptionValue("threads", self._threads)
         highs.setOptionValue("random_seed", self._random_state)
-        highs.setOptionValue("mip_abs_gap", 0.0)
         # HiGHS 1.15.1 loses solutions when it restarts: 18 of 120 small Misic programs "proved" a wrong optimum, none
         # without restarts. With a good start, a restart makes it 1.2 to 2.4 times slower (forests of 100 trees).
         highs.setOptionValue("mip_allow_restart", False)
@@ -198,7 +197,7 @@ class HighsSession(AbstractSession):
             return self._without_objective(search)
         if status is Stop.OPTIMAL and not self._compiled.integer.any():
             return self._with_dual_proof(result, search)
-        return self._not_blind(result, search.relative_gap)
+        return self._not_blind(result, search)
 
     def _proof(self, result: RunResult, gap: float) -> tuple[bool, float | None]:
         """Return whether the duals prove the point optimal within the gap, and the bound that they prove."""
@@ -286,7 +285,7 @@ class HighsSession(AbstractSession):
                 x = best
             if x is None or word != "kOptimal" or search.switch.pressed:
                 return word, x, bound
-            scale = finer_scale(compiled, compiled.evaluate(x), search.relative_gap, self._scale)
+            scale = finer_scale(compiled, compiled.evaluate(x), search.relative_gap, self._scale, search.absolute_gap)
             if scale is None:
                 return word, x, bound
             best = x
@@ -303,7 +302,7 @@ class HighsSession(AbstractSession):
         if not start or word != "kOptimal" or x is None or bound is None or search.switch.pressed:
             return word, x, bound
         compiled = self._compiled
-        if not leaves_open(bound, compiled.evaluate(x), compiled, x, gap):
+        if not leaves_open(bound, compiled.evaluate(x), compiled, x, gap, absolute_gap=search.absolute_gap):
             return word, x, bound
         word, other, bound = self._once(search, gap, {})
         if other is None or self._is_worse(other, x):
@@ -340,6 +339,8 @@ class HighsSession(AbstractSession):
         highs.clearSolver()
         self._limit_time(search.seconds_left)
         highs.setOptionValue("mip_rel_gap", gap)
+        highs.setOptionValue("mip_abs_gap", search.absolute_gap * self._scale)
+        highs.setOptionValue("output_flag", search.tee or bool(self._options.get("output_flag", False)))
         if not keeps_presolve:
             self._choose_presolve(search)
         if start and not self._has_unbounded_integer():
@@ -378,6 +379,8 @@ class HighsSession(AbstractSession):
 
         def called(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
             if kind not in {improving, any_point}:
+                if reports:
+                    search.report(out.mip_dual_bound / self._scale if kind == kinds.kCallbackMipInterrupt else None)
                 if search.switch.poll():
                     into.user_interrupt = True
                 return
@@ -446,14 +449,14 @@ class HighsSession(AbstractSession):
             return status
         return highs.getModelStatus()
 
-    def _not_blind(self, result: RunResult, gap: float) -> RunResult:
+    def _not_blind(self, result: RunResult, search: SolveRun) -> RunResult:
         """Return "feasible" instead of "optimal" if HiGHS's absolute 1e-6 may have hidden a better solution."""
         if result.x is None or result.status is not Stop.OPTIMAL:
             return result
         compiled = self._compiled
         slack = HIGHS_IMPROVEMENT / self._scale
         objective = compiled.evaluate(result.x)
-        if not is_blind(compiled, objective, gap, self._scale):
+        if not is_blind(compiled, objective, search.relative_gap, self._scale, search.absolute_gap):
             return result
         message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
         bound = result.bound
@@ -537,6 +540,7 @@ def _no_nan(bounds: Vector) -> Vector:
 _OPTION_ARGUMENTS = {
     "time_limit": "time_limit_s",
     "mip_rel_gap": "relative_gap",
+    "mip_abs_gap": "absolute_gap",
     "threads": "threads",
     "random_seed": "random_state",
 }
@@ -624,25 +628,28 @@ def first_scale(compiled: CompiledModel) -> float:
     return max(1.0, power_of_two(wanted / size, math.ceil))
 
 
-def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: float) -> float | None:
-    """Return a greater scale, at which 1e-6 is below the relative gap; None if ``scale`` is enough, or the greatest."""
-    if not is_blind(compiled, objective, gap, scale):
+def finer_scale(
+    compiled: CompiledModel, objective: float, gap: float, scale: float, absolute_gap: float = 0.0
+) -> float | None:
+    """Return a greater scale, at which 1e-6 is below the gap; None if ``scale`` is enough, or the greatest."""
+    if not is_blind(compiled, objective, gap, scale, absolute_gap):
         return None
-    needed = power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)), math.ceil)
+    wanted = max(max(gap, LEAST_GAP) * abs(objective), absolute_gap)
+    needed = power_of_two(4 * HIGHS_IMPROVEMENT / wanted, math.ceil)
     finer = min(needed, power_of_two(_GREATEST_COST / greatest_cost(compiled), math.ceil))
     if finer > scale:
         return finer
     return None
 
 
-def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float) -> bool:
+def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float, absolute_gap: float = 0.0) -> bool:
     """Return whether HiGHS's 1e-6, at this scale, may hide a solution that is better by more than the gap."""
     if not compiled.integer.any():
         return False
     room = compiled.sense * (objective - best_conceivable(compiled))
     if room <= ZERO_SHARE * greatest_cost(compiled):
         return False
-    return 0 < max(gap, LEAST_GAP) * abs(objective) < HIGHS_IMPROVEMENT / scale
+    return 0 < max(max(gap, LEAST_GAP) * abs(objective), absolute_gap) < HIGHS_IMPROVEMENT / scale
 
 
 def best_conceivable(compiled: CompiledModel) -> float:

@@ -27,6 +27,7 @@ import contextlib
 import functools
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -149,6 +150,7 @@ _ARGUMENTS = {
     "MSK_DPAR_OPTIMIZER_MAX_TIME": "time_limit_s",
     "MSK_DPAR_MIO_MAX_TIME": "time_limit_s",
     "MSK_DPAR_MIO_TOL_REL_GAP": "relative_gap",
+    "MSK_DPAR_MIO_TOL_ABS_GAP": "absolute_gap",
     "MSK_IPAR_NUM_THREADS": "threads",
     "MSK_IPAR_MIO_SEED": "random_state",
 }
@@ -490,6 +492,8 @@ class MosekSession(AbstractSession):
             return int(switch.poll())
 
         task.set_Progress(called)
+        if search.tee:
+            task.set_Stream(library.streamtype.log, _print)
         try:
             with switch.listening():
                 ended = name_of(task.optimize())
@@ -499,6 +503,8 @@ class MosekSession(AbstractSession):
                 raise self._no_licence(_why_no_licence(code)) from error
             return RunResult(status=Stop.ERROR, message=f"MOSEK stopped: {_words(code)}.")
         finally:
+            if search.tee:
+                task.set_Stream(library.streamtype.log, None)
             task.set_Progress(None)  # else the caller's functions would live as long as the task
         if switch.pressed:
             ended = "trm_user_callback"
@@ -516,6 +522,7 @@ class MosekSession(AbstractSession):
             limit = -1.0  # MOSEK's word for none
         task.putdouparam(library.dparam.optimizer_max_time, limit)
         task.putdouparam(library.dparam.mio_tol_rel_gap, search.relative_gap)
+        task.putdouparam(library.dparam.mio_tol_abs_gap, search.absolute_gap)
         if search.start and self._compiled.integer.any():
             point = np.full(task.getnumvar(), math.nan)
             point[list(search.start)] = list(search.start.values())
@@ -607,7 +614,6 @@ class MosekSession(AbstractSession):
         task.putintparam(library.iparam.num_threads, self._threads)
         task.putintparam(library.iparam.mio_seed, self._random_state)
         task.putintparam(library.iparam.mio_construct_sol, library.onoffkey.on)
-        task.putdouparam(library.dparam.mio_tol_abs_gap, 0.0)
         set_options(task, self._options)
         fill(task, self._conic)
         self._passed = compiled.shape
@@ -632,6 +638,10 @@ class MosekSession(AbstractSession):
             instead = f", or use solver {ready}"
         then = f"Write the program with .write('model.task') for a machine that has one{instead}."
         return MissingLicenceError("MOSEK", "a licence to solve", why.rstrip("."), then)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
 
 
 def _words(code: str) -> str:

@@ -157,6 +157,7 @@ class GrowingLP:
         highs = self._highs
         kinds = self._library.cb.HighsCallbackType
         highs.setOptionValue("time_limit", highs.getRunTime() + search.seconds_left)  # it adds up over the runs
+        highs.setOptionValue("output_flag", search.tee)
 
         def called(_kind: Any, _message: str, _out: Any, into: Any, _data: Any) -> None:
             if search.switch.poll():
@@ -263,10 +264,11 @@ class GrowingRelaxation:
         if self.best is None:
             return False
         allowed = max(self.search.relative_gap, LEAST_TANGENT_GAP) * abs(self.value)
-        return self.compiled.sense * (self.value - self.bound) <= max(allowed, slack)
+        return self.compiled.sense * (self.value - self.bound) <= max(allowed, slack, self.search.absolute_gap)
 
     def is_stopped(self) -> bool:
-        """Whether the search is to end."""
+        """Whether the search is to end; the callback is asked too."""
+        self.search.report(self.bound)
         return self.search.switch.poll() or time.perf_counter() >= self.search.deadline
 
     # -- linear programs -----------------------------------------------------------------------------------------------
@@ -558,6 +560,7 @@ def _unbounded(compiled: CompiledModel, search: SolveRun, settings: Mapping[str,
         start=search.start,
         pool=1,
         switch=search.switch,
+        tee=search.tee,
     )
     found = _solved(program, any_point, settings)
     if found.x is None:
@@ -659,6 +662,7 @@ class _Choice:
 
         def is_enough() -> bool:
             nonlocal hurried, late
+            search.report(growth.bound)
             spent = time.perf_counter() - began
             hurried = growth.best is None and bool(met) and spent > patience
             late = spent > left
@@ -670,6 +674,7 @@ class _Choice:
             start=None if unbounded_integers(program) else start,
             on_incumbent=note,
             should_stop=is_enough,  # also for the time: HiGHS 1.15.1 was seen to take a third more
+            tee=search.tee,
         )
         points = []
         if outcome.x is not None:

@@ -105,6 +105,8 @@ class Solver:
         Whether a start is used.
     streams
         Whether incumbents are reported as they come.
+    takes_callback
+        Whether its session asks a callback during the search.
     certifies
         Whether a certificate, recomputed from numbers, comes with an optimum.
     """
@@ -121,6 +123,7 @@ class Solver:
     pool: bool = False
     takes_start: bool = False
     streams: bool = False
+    takes_callback: bool = False
     certifies: bool = False
 
     @property
@@ -269,6 +272,24 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     raise MissingLicenceError("solve", f"a licence for {best.name!r} that takes this model", why, others)
 
 
+def refuse_callback(solver: Solver, compiled: CompiledModel) -> None:
+    """Refuse a callback for a solver that never calls it, naming those that would.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        The solver takes none.
+    """
+    if solver.takes_callback:
+        return
+    needed = compiled.problem_class
+    others = [other for other in SOLVERS.values() if other.takes_callback and needed in other.classes]
+    then = "Leave the callback out."
+    if others:
+        then = _who_could(others, needed, compiled)
+    raise UnsupportedProblemError("callback", "a solver that calls it", f"the solver is {solver.name!r}", then)
+
+
 def multiplies(name: str) -> bool:
     """Whether a solver, named and no "auto", takes products of variables of any number.
 
@@ -305,7 +326,8 @@ def available() -> pd.DataFrame:
 
     Columns: solver, installed, version, licensed, supports (classes), why_not, by_cuts (of the classes, those whose
     cones it gets as tangent cuts), nonconvex (takes nonconvex quadratics), pool (finds the n best itself), start,
-    incumbents (takes starts; streams what it meets), certificate (comes with an optimum), limits (of its licence).
+    incumbents, callback (takes starts; streams what it meets; asks a callback), certificate (comes with an optimum),
+    limits (of its licence).
     """
     return pd.DataFrame(
         [
@@ -321,6 +343,7 @@ def available() -> pd.DataFrame:
                 "pool": solver.pool,
                 "start": solver.takes_start,
                 "incumbents": solver.streams,
+                "callback": solver.takes_callback,
                 "certificate": solver.certifies,
                 "limits": solver.found_licence.limits if solver.is_installed else "",
             }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -16,16 +16,18 @@ from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool.pool import Distinct, Pool, pool_of, ranking_of, rule_of
 from ceopt.solvers.pool.ranking import AbstractExclusion, Distances, NoGoods, Runner
 from ceopt.solvers.problem import Result, Solution, Stop, Vector
-from ceopt.solvers.registry import choose
+from ceopt.solvers.registry import choose, refuse_callback
+from ceopt.solvers.start import start_of
 
-_NO_START = Refusal("True or False as {name}", "Set the values of the Vars, and pass True.", error=InvalidTypeError)
 _NO_FUNCTION = Refusal("a function as {name}", "Pass a callable.", "it is {value}", InvalidTypeError)
 _NO_MAPPING = Refusal("a mapping as {name}", "Pass a dict: name -> value.", "it is {value}", InvalidTypeError)
 _CHECKS = {
     "pool": Whole(at_least=1),
     "time_limit_s": OrNone(Real(above=0.0)),
-    "start": Flag(_NO_START),
     "on_incumbent": OrNone(Instance(Callable, _NO_FUNCTION)),  # type: ignore[arg-type]
+    "callback": OrNone(Instance(Callable, _NO_FUNCTION)),  # type: ignore[arg-type]
+    "absolute_gap": OrNone(Real(at_least=0.0, finite=True)),
+    "tee": Flag(Refusal("True or False as {name}", "Pass one of them.", error=InvalidTypeError)),
     "options": OrNone(Instance(Mapping, _NO_MAPPING)),
 }
 
@@ -36,10 +38,13 @@ def solve(
     *,
     pool: int = 1,
     distinct: Distinct = "decisions",
-    start: bool = False,
+    start: bool | Mapping[Any, float] | None = None,
     on_incumbent: Callable[[float, float], None] | None = None,
+    callback: Callable[[float | None, float | None, float], object] | None = None,
     time_limit_s: float | None = None,
     relative_gap: float = 1e-6,
+    absolute_gap: float | None = None,
+    tee: bool = False,
     threads: int = 1,
     random_state: int = 0,
     options: Mapping[str, Any] | None = None,
@@ -69,16 +74,29 @@ def solve(
             The best of what the solver met on its way, checked against the program; nothing is claimed of any but the
             first.
     start
-        Begin from the values that the model's Vars hold now, if the solver takes starts; Vars without one are left to
-        the solver, and a start that it cannot complete is ignored.
+        A mapping from Vars to values, ``pyo.ComponentMap([(m.x, 1), ...])``: begin there, if the solver takes starts
+        (see :func:`available`). A Var that is not named keeps the value that it holds now, unless that breaks a row,
+        and is left to the solver without one. True begins from what the Vars hold now. A start that the solver cannot
+        complete is ignored.
     on_incumbent
         Called with (seconds, objective) for each improving solution in the search for the best, if the solver streams.
+    callback
+        Called with (incumbent, bound, seconds) during each search, at most once in 10 ms; HiGHS, SCIP and Gurobi take
+        it. What is not known yet is None: the bound of a program without integers always is, and a search that is
+        short may not call at all. The bound is what the solver says so far; the result's own is checked. True ends the
+        search: the status says what is known ("feasible" with a solution, "interrupted" without), the message that the
+        callback ended it. What the callback raises reaches the caller.
     time_limit_s
         Seconds for the whole call; None for no limit.
     relative_gap
         Stop when ``|objective - bound| <= relative_gap * |objective|``, for each solution. Nobody proves less than his
         own arithmetic allows: "optimal" means at best 1e-7 of Clarabel and SCS, 1e-8 of curved programs on HiGHS, 1e-9
         of SCIP. ``gap`` says what was reached.
+    absolute_gap
+        Stop also when ``|objective - bound|`` is at most this, in the objective's own unit; "optimal" is then said of
+        either gap. It ends searches of integers and cuts; solvers without a search prove the optimum as they would.
+    tee
+        Show the solver's own log on standard output. Where the solver is run more than once, there are several.
     threads, random_state
         Of the solver; the answer is the same for the same two.
     options
@@ -93,11 +111,13 @@ def solve(
     Raises
     ------
     UnknownNameError, InvalidValueError, InvalidTypeError
-        An unknown solver or option, or a value that makes no sense.
+        An unknown solver or option, or a value that makes no sense. A start that names no Var of the model, breaks a
+        bound, or a row all of whose Vars it names: the message names it.
     UnboundedFeatureError
         A Var that solutions are to differ in has no finite bounds.
     UnsupportedProblemError
-        A class of program that the solver does not solve, or another nonlinear component.
+        A class of program that the solver does not solve, or another nonlinear component; a callback for a solver that
+        takes none.
     MissingLibraryError, MissingLicenceError
         The solver is not installed, or may not solve this model.
 
@@ -128,15 +148,23 @@ def solve(
         return _nothing(message, solver, time.perf_counter() - began)
     rule = rule_of(distinct, compiled) if pool > 1 else None
     lowered = time.perf_counter()
+    chosen = choose(solver, _widest(compiled, rule))
+    caller = None
+    if callback is not None:
+        refuse_callback(chosen, compiled)
+        caller = EndingCallback(callback)
     runner = Runner(
-        solver=choose(solver, _widest(compiled, rule)),
+        solver=chosen,
         threads=threads,
         random_state=random_state,
         options=dict(options or {}),
         relative_gap=relative_gap,
         deadline=deadline,
-        start=_start(compiled) if start else None,
+        start=start_of(start, model, compiled),
         on_incumbent=_without_point(on_incumbent),
+        absolute_gap=float(absolute_gap or 0.0),
+        callback=caller,
+        tee=tee,
     )
     if rule is None or (isinstance(rule, NoGoods) and not len(rule.columns)):
         found = _one(runner, compiled, wanted=pool)
@@ -145,19 +173,52 @@ def solve(
     solutions = tuple(Solution(compiled.evaluate(x), x, compiled) for x in found.points)
     if solutions:
         solutions[0].load()
+    status = found.status
+    message = found.message
+    if caller is not None:
+        status, message = caller.verdict(status, message, has_point=bool(solutions))
     return Result(
-        status=found.status,
+        status=status,
         objective=solutions[0].objective if solutions else None,
         bound=found.bound,
         solutions=solutions,
         timings={"lower": lowered - began, "solve": time.perf_counter() - lowered},
         solver=runner.solver.name,
         version=runner.version,
-        message=found.message,
+        message=message,
         incumbents=tuple((seconds, objective) for seconds, objective, _ in found.first.incumbents),
         complete=found.complete,
         certificate=found.first.certificate,
     )
+
+
+@final
+class EndingCallback:
+    """The caller's callback, which remembers whether it ended the search.
+
+    Parameters
+    ----------
+    function
+        Called with (incumbent, bound, seconds).
+    """
+
+    __slots__ = ("_ended", "_function")
+
+    def __init__(self, function: Callable[[float | None, float | None, float], object]) -> None:
+        self._function = function
+        self._ended = False
+
+    def __call__(self, incumbent: float | None, bound: float | None, seconds: float) -> bool:
+        """Return whether to end the search."""
+        self._ended = self._ended or bool(self._function(incumbent, bound, seconds))
+        return self._ended
+
+    def verdict(self, status: Stop, message: str, *, has_point: bool) -> tuple[Stop, str]:
+        """Return status and message of a search, which say so where the callback ended it."""
+        if not self._ended or status not in {Stop.INTERRUPTED, Stop.FEASIBLE}:
+            return status, message
+        status = Stop.FEASIBLE if has_point else Stop.INTERRUPTED
+        return status, f"The callback ended the search. {message}".strip()
 
 
 def _without_point(
@@ -206,12 +267,3 @@ def _widest(compiled: CompiledModel, rule: AbstractExclusion | None) -> Compiled
     if isinstance(rule, Distances):
         return rule.barred(compiled, [np.zeros(len(compiled.columns))])
     return compiled
-
-
-def _start(compiled: CompiledModel) -> dict[int, float]:
-    """Return the values that the Vars hold now, as column -> value."""
-    start = {}
-    for column, var in enumerate(compiled.columns):
-        if var.value is not None and math.isfinite(var.value):
-            start[column] = float(var.value)
-    return start

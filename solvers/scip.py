@@ -420,8 +420,8 @@ class OptimalityProof:
     ----------
     x, bound
         The point, and SCIP's bound in the model's own units.
-    gap
-        The relative gap that is asked for.
+    gap, absolute_gap
+        The relative gap that is asked for, and the one in the objective's own unit: either will do.
     scale, cost
         Factor of the objective, and the linear costs as SCIP had them.
 
@@ -440,12 +440,20 @@ class OptimalityProof:
     __slots__ = ("bound", "finer_scale", "holds", "sentence")
 
     def __init__(
-        self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
+        self,
+        compiled: CompiledModel,
+        x: Vector,
+        bound: float | None,
+        gap: float,
+        scale: float,
+        *,
+        cost: Vector,
+        absolute_gap: float = 0.0,
     ) -> None:
         objective = compiled.evaluate(x)
         noise = SCIP_EPSILON / scale + SCIP_ROUNDING * size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
-        wanted = max(gap, LEAST_GAP) * exact
+        wanted = max(max(gap, LEAST_GAP) * exact, absolute_gap)
         missing = math.inf
         if bound is not None:
             missing = compiled.sense * (objective - bound)
@@ -462,7 +470,7 @@ class OptimalityProof:
             finest = power_of_two(_GREATEST_COST / greatest_cost(compiled), math.ceil)
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
         clear = scale
-        if exact <= noise:
+        if exact <= noise and not absolute_gap:
             clear = max(min(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), finest), scale)
         self.holds = slack <= wanted and clear <= scale
         self.bound = bound
@@ -551,7 +559,7 @@ _IPOPT = Path(__file__).with_name("ipopt.opt")
 _ARGUMENTS = {
     "limits/time": "time_limit_s",
     "limits/gap": "relative_gap",
-    "limits/absgap": "relative_gap",
+    "limits/absgap": "absolute_gap",
     "limits/primal": "should_stop",  # SCIP sees a scaled objective
     "limits/dual": "should_stop",
     "randomization/randomseedshift": "random_state",
@@ -701,7 +709,15 @@ class ScipSession(AbstractSession):
                 start = search.start
                 search.incumbents.clear()  # nor is one that led to it a solution
                 continue
-            proof = OptimalityProof(compiled, result.x, result.bound, gap, scale, cost=program.cost)
+            proof = OptimalityProof(
+                compiled,
+                result.x,
+                result.bound,
+                gap,
+                scale,
+                cost=program.cost,
+                absolute_gap=search.absolute_gap,
+            )
             if proof.holds:
                 far = _far_column(compiled, result.x)
                 if far is not None:
@@ -739,6 +755,8 @@ class ScipSession(AbstractSession):
         kept = len(search.incumbents)
         model.setParam("limits/time", min(search.seconds_left, _INFINITE))
         model.setParam("limits/gap", min(search.relative_gap, _INFINITE))
+        model.setParam("limits/absgap", min(search.absolute_gap * program.scale, _INFINITE))
+        model.hideOutput(not search.tee)
         model.setParam("limits/maxsol", max(search.pool, model.getParam("limits/maxsol")))
         try:
             with heard(program.listener, program, search, points=points), search.switch.listening():
@@ -755,8 +773,8 @@ class ScipSession(AbstractSession):
         x = None
         if stored:
             x = stored[0]
-        if program.scale and abs(model.getDualbound()) < _INFINITE:
-            bound = self._compiled.sense * model.getDualbound() / program.scale
+        if program.scale:
+            bound = _proved(program)
         model.freeTransform()
         status = status_of(STOP, name, has_point=x is not None)
         message = why_stopped(self.who, status, words_of(name))
@@ -840,6 +858,14 @@ def _better(compiled: CompiledModel, best: RunResult, result: RunResult) -> RunR
     return result
 
 
+def _proved(program: Program) -> float | None:
+    """Return the bound that SCIP has so far, in the model's own sense and units; None while it has none."""
+    bound = program.model.getDualbound()
+    if abs(bound) >= _INFINITE:
+        return None
+    return program.compiled.sense * float(bound) / program.scale
+
+
 # ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------
 def attach(model: Any) -> Any:
     """Give a ``pyscipopt.Model`` a listener, which it keeps, and return it."""
@@ -892,6 +918,8 @@ def _listener_class() -> Any:
                 return
             if self.points and event.getType() == better:
                 search.improved(program.point(self.model.getBestSol()))
+            if self.points and program.scale:
+                search.report(lambda: _proved(program))
             if search.switch.poll():
                 self.model.interruptSolve()
 

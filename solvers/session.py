@@ -42,6 +42,8 @@ __all__ = [
 # ==== The session of a solver =========================================================================================
 
 Start = Mapping[int, float] | Sequence[float] | Vector
+#: Called with (incumbent, bound, seconds); True stops the search.
+Callback = Callable[[float | None, float | None, float], object]
 
 _POLL_S = 0.01
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
@@ -51,7 +53,12 @@ _OPENED_WITH = {
     "random_state": Whole(at_least=0),
     "options": OPTIONS,
 }
-_RUN_WITH = {"time_limit_s": OrNone(Real(above=0.0)), "relative_gap": Real(at_least=0.0), "pool": Whole(at_least=1)}
+_RUN_WITH = {
+    "time_limit_s": OrNone(Real(above=0.0)),
+    "relative_gap": Real(at_least=0.0),
+    "absolute_gap": Real(at_least=0.0),
+    "pool": Whole(at_least=1),
+}
 
 
 class AbstractSession(ABC):
@@ -118,10 +125,13 @@ class AbstractSession(ABC):
         *,
         time_limit_s: float | None = None,
         relative_gap: float = 1e-6,
+        absolute_gap: float = 0.0,
         start: Start | None = None,
         pool: int = 1,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
+        callback: Callback | None = None,
+        tee: bool = False,
     ) -> Outcome:
         """Solve the program as it is now.
 
@@ -131,6 +141,8 @@ class AbstractSession(ABC):
             Seconds for this call; None for no limit.
         relative_gap
             Stop when the gap is at most this, relative to the objective.
+        absolute_gap
+            Or at most this, in the objective's own unit; of no meaning to solvers without a search.
         start
             A point to start from: all columns, or column -> value; a solver completes it, and ignores it if it cannot.
         pool
@@ -139,6 +151,11 @@ class AbstractSession(ABC):
             Called with (seconds, objective, x) for each improving solution of an integer program.
         should_stop
             Polled during the search; True stops it, as Ctrl-C does, with status ``interrupted``.
+        callback
+            Called with (incumbent, bound, seconds) during the search, the first two None where unknown; True stops it
+            as ``should_stop`` does. Only by solvers whose entry in the registry says ``takes_callback``.
+        tee
+            Let the solver print its own log.
 
         Raises
         ------
@@ -159,10 +176,13 @@ class AbstractSession(ABC):
             began=began,
             deadline=min(began + limit, deadline_now()),
             relative_gap=float(relative_gap),
+            absolute_gap=float(absolute_gap),
             start=begin,
             pool=int(pool),
             switch=StopSwitch(should_stop),
             on_incumbent=on_incumbent,
+            callback=callback,
+            tee=tee,
         )
         try:
             with until(search.deadline):
@@ -193,12 +213,18 @@ class SolveRun:
         On the clock of ``time.perf_counter``; infinite for no limit.
     relative_gap
         Stop when ``|objective - bound| <= relative_gap * |objective|``.
+    absolute_gap
+        Or when ``|objective - bound| <= absolute_gap``.
     start
         Column -> value; may be empty or partial.
     pool
         How many points the caller would like to keep; 1 for the best alone.
     switch
         To be polled; says when to stop.
+    callback
+        Asked by :meth:`report`; see :meth:`AbstractSession.solve`.
+    tee
+        Whether the solver is to print its log.
     """
 
     compiled: CompiledModel
@@ -210,6 +236,10 @@ class SolveRun:
     switch: StopSwitch
     on_incumbent: Callable[[float, float, Vector], None] | None = None
     incumbents: list[tuple[float, float, Vector]] = field(default_factory=list)
+    absolute_gap: float = 0.0
+    callback: Callback | None = None
+    tee: bool = False
+    _reported: float = -math.inf
 
     @property
     def seconds_left(self) -> float:
@@ -231,6 +261,32 @@ class SolveRun:
             self.incumbents.append(incumbent)
             if self.on_incumbent is not None:
                 self.switch.guard(self.on_incumbent, *incumbent)
+
+    def report(self, bound: Callable[[], float | None] | float | None) -> None:
+        """Tell the callback, at most once in 10 ms, the best incumbent and a bound in the program's own units.
+
+        Parameters
+        ----------
+        bound
+            What the solver says is proved so far; or a function that asks it, for it is not always asked.
+        """
+        now = time.perf_counter()
+        if self.callback is None or self.switch.pressed or now - self._reported < _POLL_S:
+            return
+        self._reported = now
+        self.switch.guard(self._tell, bound, now - self.began)
+
+    def _tell(self, bound: Callable[[], float | None] | float | None, seconds: float) -> None:
+        if callable(bound):
+            bound = bound()
+        if bound is not None and not math.isfinite(bound):
+            bound = None
+        incumbent = None
+        if self.incumbents:
+            incumbent = self.incumbents[-1][1]
+        assert self.callback is not None  # noqa: S101 - asked before
+        if self.callback(incumbent, bound, seconds):
+            self.switch.pressed = True
 
 
 @final

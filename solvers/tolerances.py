@@ -44,6 +44,8 @@ ROW_TOLERANCE: Final = 1e-6
 ROUGH_CONES: Final = 1e-4
 #: How far from a whole number, relatively, a solver's value of an integer may be: above what solvers call whole.
 LOADED_WHOLE: Final = 1e-4
+#: Of what a row adds up, or of a value: what a start may miss a row, a bound or a whole number by, as points do.
+START_MISS: Final = 1e-5
 #: An integer's bound this close to a whole number is that number: it may have been computed.
 WHOLE_BOUND: Final = 1e-9
 

@@ -43,16 +43,23 @@ NO_OPTIMUM: Final = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolverCall:
-    """One call of a solver: its name, the program, the start (column -> value) and the relative gap."""
+    """One call of a solver: its name, the program, the start (column -> value) and the gaps."""
 
     who: str
     compiled: CompiledModel
     start: Mapping[int, float]
     relative_gap: float
+    absolute_gap: float = 0.0
 
 
 def checked(
-    who: str, returned: Any, compiled: CompiledModel, *, start: Mapping[int, float], relative_gap: float
+    who: str,
+    returned: Any,
+    compiled: CompiledModel,
+    *,
+    start: Mapping[int, float],
+    relative_gap: float,
+    absolute_gap: float = 0.0,
 ) -> Outcome:
     """Return the outcome of a session without what cannot be read or is contradicted by a known point.
 
@@ -64,10 +71,10 @@ def checked(
         What its session gave: an outcome, or anything else if the session is wrong.
     compiled
         The program that was solved.
-    start, relative_gap
+    start, relative_gap, absolute_gap
         As the session was given them.
     """
-    call = SolverCall(who=who, compiled=compiled, start=start, relative_gap=relative_gap)
+    call = SolverCall(who=who, compiled=compiled, start=start, relative_gap=relative_gap, absolute_gap=absolute_gap)
     outcome: Outcome = returned
     for check in CHECKS:
         outcome = check(outcome, call)
@@ -220,7 +227,8 @@ def doubt_optimum_beyond_gap(outcome: Outcome, call: SolverCall) -> Outcome:
     objective = outcome.objective
     if x is None or bound is None or objective is None or outcome.certificate is not None:
         return outcome
-    if outcome.status is Stop.OPTIMAL and leaves_open(bound, objective, call.compiled, x, call.relative_gap):
+    is_open = leaves_open(bound, objective, call.compiled, x, call.relative_gap, absolute_gap=call.absolute_gap)
+    if outcome.status is Stop.OPTIMAL and is_open:
         message = f"{call.who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
         return replace(outcome, status=Stop.FEASIBLE, message=f"{outcome.message} {message}".strip())
     return outcome
@@ -266,10 +274,19 @@ def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vect
     return compiled.sense * (bound - objective) > _tolerance(CONTRADICTION_SHARE, compiled, x, objective)
 
 
-def leaves_open(bound: float, objective: float, compiled: CompiledModel, x: Vector, relative_gap: float) -> bool:
-    """Tell whether a bound is further from the objective of a point than the gap and tolerances explain."""
+def leaves_open(
+    bound: float,
+    objective: float,
+    compiled: CompiledModel,
+    x: Vector,
+    relative_gap: float,
+    *,
+    absolute_gap: float = 0.0,
+) -> bool:
+    """Tell whether a bound is further from the objective of a point than the gaps and tolerances explain."""
     share = max(_WIDE, _WIDER * relative_gap)
-    return compiled.sense * (objective - bound) > _tolerance(share, compiled, x, objective)
+    missing = compiled.sense * (objective - bound) - absolute_gap
+    return missing > _tolerance(share, compiled, x, objective)
 
 
 def within_rounding(bound: float | None, objective: float, compiled: CompiledModel, x: Vector) -> float | None:

@@ -109,6 +109,7 @@ class ClarabelSession(AbstractConicSession):
         cones += [library.NonnegativeConeT(form.nonnegative)] if form.nonnegative else []
         cones += [kinds[cone](size) for cone, size in form.cones]
         settings = self._settings(search.seconds_left, options)
+        settings.verbose = settings.verbose or search.tee
         late = Answer(
             status=Stop.TIME_LIMIT,
             words="time limit",

@@ -84,7 +84,8 @@ class ScsSession(AbstractConicSession):
         while True:
             if solver is None or longest > search.seconds_left or left < stride:
                 stride = min(stride, left)
-                solver = self._solver(form, order, search.seconds_left, {**kept, "max_iters": stride})
+                further = {"verbose": True} if search.tee else {}
+                solver = self._solver(form, order, search.seconds_left, {**kept, **further, "max_iters": stride})
             began = time.perf_counter()
             with search.switch.listening():
                 raw = solver.solve(**begin)

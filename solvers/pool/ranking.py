@@ -18,7 +18,7 @@ from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
-from ceopt.solvers.session import Start, StopSwitch
+from ceopt.solvers.session import Callback, Start, StopSwitch
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION, WHOLE_BOUND
 
 # ==== One solver before one deadline: a program, and others that are derived from it ==================================
@@ -39,6 +39,8 @@ class Runner:
         On the clock of ``time.perf_counter``; infinite for no limit.
     start, on_incumbent
         Of the first run alone.
+    absolute_gap, callback, tee
+        Of each run, as a session takes them.
     exact
         Ask for integers as whole as the solver can make them.
     doubt
@@ -55,6 +57,9 @@ class Runner:
     deadline: float
     start: Start | None = None
     on_incumbent: Callable[[float, float, Vector], None] | None = None
+    absolute_gap: float = 0.0
+    callback: Callback | None = None
+    tee: bool = False
     exact: bool = False
     version: str = ""
     doubt: str = ""
@@ -111,6 +116,9 @@ class Runner:
             start=start,
             pool=pool,
             on_incumbent=on_incumbent,
+            absolute_gap=self.absolute_gap,
+            callback=self.callback,
+            tee=self.tee,
         )
         if outcome.status is Stop.INTERRUPTED:
             self.switch.pressed = True
@@ -532,7 +540,7 @@ class NBest(AbstractRanking):
             known = self.met.points.get(key)
             if known is None:
                 return False
-            if loss - self.loss(known) > self.runner.relative_gap * max(abs(loss), 1e-12):
+            if loss - self.loss(known) > self._gap_at(loss):
                 return False
         return True
 
@@ -563,7 +571,11 @@ class NBest(AbstractRanking):
         if self.rest is None:
             return False
         loss = self.loss(x)
-        return loss - self.compiled.sense * self.rest <= self.runner.relative_gap * max(abs(loss), 1e-12)
+        return loss - self.compiled.sense * self.rest <= self._gap_at(loss)
+
+    def _gap_at(self, loss: float) -> float:
+        """Return by how much another point may be better, in the objective's own unit."""
+        return max(self.runner.relative_gap * max(abs(loss), 1e-12), self.runner.absolute_gap)
 
 
 def met_points(compiled: CompiledModel, outcome: Outcome, n: int) -> list[Vector]:

@@ -511,7 +511,7 @@ def test_the_stop_table_is_total() -> None:
         ({"nodeselection/childsel": "bfs"}, InvalidValueError, "nodeselection/childsel"),
         ({"limits/time": 2}, InvalidValueError, "time_limit_s="),
         ({"limits/gap": 0.1}, InvalidValueError, "relative_gap="),
-        ({"limits/absgap": 0.1}, InvalidValueError, "relative_gap="),
+        ({"limits/absgap": 0.1}, InvalidValueError, "absolute_gap="),
         ({"limits/primal": 0.1}, InvalidValueError, "should_stop="),
         ({"randomization/randomseedshift": 2}, InvalidValueError, "random_state="),
         ({"parallel/maxnthreads": 2}, InvalidValueError, "threads="),

@@ -145,7 +145,9 @@ def test_an_abstract_model_is_refused_by_all(tmp_path: Path) -> None:
     assert solve(m.create_instance()).objective == 2
 
 
-@pytest.mark.parametrize(("name", "value"), [("options", ["a"]), ("on_incumbent", 5), ("start", "yes")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("options", ["a"]), ("on_incumbent", 5), ("start", "yes"), ("callback", 3), ("tee", 1)]
+)
 def test_what_is_of_the_wrong_type_is_refused_by_name(name: str, value: Any) -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(bounds=(0, 1))
