@@ -461,6 +461,8 @@ class GuardedSession:
             As the session lets it through.
         """
         began = time.perf_counter()
+        if start is not None and self._compiled.sets:
+            start = self._compiled.completed(sparse_start(start, len(self._compiled.columns)))
         check = functools.partial(
             checked,
             self._who,

@@ -54,8 +54,8 @@ def solve(
     Parameters
     ----------
     model
-        Constraints that are linear, quadratic or a cone of :mod:`ceopt.solvers.cones`, and at most one linear or
-        quadratic Objective.
+        Constraints that are linear, quadratic or a cone of :mod:`ceopt.solvers.cones`; SOSConstraints over Vars with
+        finite bounds, and so every form of ``pyo.Piecewise``; and at most one linear or quadratic Objective.
     solver
         A name of :func:`available`, or "auto": the first that is installed and solves this class.
     pool
@@ -114,7 +114,7 @@ def solve(
         An unknown solver or option, or a value that makes no sense. A start that names no Var of the model, breaks a
         bound, or a row all of whose Vars it names: the message names it.
     UnboundedFeatureError
-        A Var that solutions are to differ in has no finite bounds.
+        A Var that solutions are to differ in, or that stands in a set, has no finite bounds.
     UnsupportedProblemError
         A class of program that the solver does not solve, or another nonlinear component; a callback for a solver that
         takes none.

@@ -54,9 +54,12 @@ def start_of(start: bool | Mapping[Any, float] | None, model: Any, compiled: Com
 
 
 def held_values(compiled: CompiledModel) -> dict[int, float]:
-    """Return the values that the Vars hold now, as column -> value."""
+    """Return the values that the Vars hold now, as column -> value; the binaries of sets follow from these."""
     start = {}
+    of_sets = set(compiled.set_binaries.tolist())
     for column, var in enumerate(compiled.columns):
+        if column in of_sets:
+            continue
         if var.value is not None and math.isfinite(var.value):
             start[column] = float(var.value)
     return start
@@ -114,7 +117,7 @@ def _out_of_bounds(compiled: CompiledModel, start: Mapping[int, float]) -> bool:
 
 
 def _broken_row(compiled: CompiledModel, start: Mapping[int, float]) -> str | None:
-    """Return the first row or cone that values break, all of whose columns have one; None if there is none."""
+    """Return the first row, cone or set that values break, all of whose columns have one; None if there is none."""
     x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
     x[list(start)] = list(start.values())
     is_open = np.isnan(x)
@@ -133,6 +136,9 @@ def _broken_row(compiled: CompiledModel, start: Mapping[int, float]) -> str | No
         scale = float(np.abs(cone.entries(at)).max(initial=1.0))
         if not is_open[cone.matrix.indices].any() and cone.violation(at) > START_MISS * scale:
             return _words(cone.constraint, cone.violation(at))
+    for one in compiled.sets:
+        if not is_open[one.members[one.members >= 0]].any() and one.violation(at) > START_MISS:
+            return _words(one.constraint, one.violation(at))
     return None
 
 

@@ -320,6 +320,8 @@ def relative_violation(compiled: CompiledModel, x: Vector) -> float:
     for cone in compiled.cones:
         added_up = float(np.abs(cone.entries(x)).max(initial=1.0))
         share = max(share, cone.violation(x) / added_up)
+    for one in compiled.sets:
+        share = max(share, one.violation(x) / max(1.0, float(one.sizes(x).max())))
     return share
 
 

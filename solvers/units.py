@@ -200,6 +200,7 @@ def rescaled(
     unit = _units(compiled, low, high, whole)
     scale = sp.diags_array(unit, format="csr")
     program.integer = whole
+    program.sets = []  # their rows are rescaled; whether the members keep them is asked of the program itself
     program.lb = (low - base) / unit
     program.ub = (high - base) / unit
     A, left_out = _without_rounding(sp.csr_array(compiled.A @ scale), program)

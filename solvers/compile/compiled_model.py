@@ -15,7 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from pyomo.common.collections import ComponentMap
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.staleflag import StaleFlagManager
+from pyomo.gdp.disjunct import AutoLinkedBinaryVar
 
+from ceopt.solvers.compile.ordered_sets import (
+    OrderedSet,
+    SetRows,
+    active_sets,
+    completed,
+    members_of,
+    refuse_wrong_piecewise,
+    says_something,
+)
 from ceopt.solvers.compile.pyomo_walker import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
 from ceopt.solvers.compile.rows_and_cones import (
     Auxiliary,
@@ -114,6 +124,8 @@ class CompiledModel:
     Q              (n, n) csc   lower triangle of the Hessian, or None
     quadratics     list         the quadratic rows, as :class:`~ceopt.solvers.compile.rows_and_cones.QuadraticRow`
     cones          list         the cones, as :class:`~ceopt.solvers.compile.rows_and_cones.ConeRows`
+    sets           list         the SOS1 and SOS2 sets, as :class:`~ceopt.solvers.compile.ordered_sets.OrderedSet`;
+                                their binaries and rows are among the columns and rows
     lb, ub         (n,)         bounds, whole for integers; equal for data columns; NaN for data without a value
     integer        (n,)         mask of the integer columns (data columns are fixed, so not among them)
     sense          ()           1 to minimise, -1 to maximise
@@ -125,12 +137,13 @@ class CompiledModel:
     """
 
     __slots__ = (
-        "A", "Q", "_idle", "_model", "c", "c0", "columns", "cones", "contradiction", "data", "index", "integer", "lb",
-        "quadratics", "row_lb", "row_ub", "rows", "sense", "ub",
+        "A", "Q", "_idle", "_linked", "_model", "c", "c0", "columns", "cones", "contradiction", "data", "index",
+        "integer", "lb", "quadratics", "row_lb", "row_ub", "rows", "sense", "sets", "ub",
     )  # fmt: skip
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
         refuse_foreign_components(model)
+        refuse_wrong_piecewise(model)
         check_held(model, "compile_model")
         self._model = model.model()  # Pyomo's components know theirs weakly alone, and without it have no names
         stated = _objective_of(model)
@@ -139,6 +152,9 @@ class CompiledModel:
         objective = None
         if stated is not None:
             objective = walker.objective(stated)
+        sets = active_sets(model)
+        for constraint in sets:
+            walker.recorder.meet(members_of(constraint))
         met = list(walker.recorder.var_map.values())
         _refuse_strays(model, met)
         self.sense = 1 if stated is None or stated.sense == pyo.minimize else -1
@@ -158,6 +174,8 @@ class CompiledModel:
         self.data = np.arange(len(data), dtype=np.int32)
         self.quadratics: list[QuadraticRow] = []
         self.cones: list[ConeRows] = []
+        self.sets: list[OrderedSet] = []
+        self._linked: list[Any] = []
         self._add_columns(met, len(data))
         self._add_rows(rows)
         if objective is not None:
@@ -165,6 +183,7 @@ class CompiledModel:
             self.c[list(objective.linear)] = list(objective.linear.values())
             if objective.quadratic:
                 self.Q = lower_triangle(objective.quadratic, len(self.columns))
+        self._add_sets(sets)
         self._idle = self._idle_vars(model)
 
     # -- shape ---------------------------------------------------------------------------------------------------------
@@ -250,15 +269,25 @@ class CompiledModel:
     def append(self, constraint: Any) -> None:
         """Add an active Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
 
+        So is an SOSConstraint, with its binaries.
+
         Raises
         ------
         UnsupportedProblemError
             It is neither linear nor quadratic nor a cone.
+        UnboundedFeatureError
+            It is a set, and a Var in it has an infinite bound that no row implies.
         """
         walker = Walker(Recorder(self.columns))
         rows = []
+        sets = []
         for member in _members(constraint):
             row = None
+            if member.ctype is pyo.SOSConstraint:
+                if member.active and says_something(member):
+                    walker.recorder.meet(members_of(member))
+                    sets.append(member)
+                continue
             if member.active:
                 row = walker.row(member)
             if row is not None:
@@ -267,6 +296,7 @@ class CompiledModel:
         self._add_columns(met[len(self.columns) :], 0)
         self._idle = [(var, value) for var, value in self._idle if var not in self.index]
         self._add_rows(rows)
+        self._add_sets(sets)
 
     def extended(
         self,
@@ -339,11 +369,25 @@ class CompiledModel:
             worst = max(worst, row.violation(x))
         for cone in self.cones:
             worst = max(worst, cone.violation(x))
+        for one in self.sets:
+            worst = max(worst, one.violation(x))
         return worst
+
+    def completed(self, values: Mapping[int, float]) -> dict[int, float]:
+        """Return a start, column -> value, with the binaries of the sets whose members it has."""
+        return completed(self.sets, values)
+
+    @property
+    def set_binaries(self) -> NDArray[np.intp]:
+        """The columns that sets added: binaries that are no Var of the model."""
+        return np.concatenate([np.zeros(0, dtype=np.intp), *(one.binaries for one in self.sets)])
 
     def assignment(self, x: ArrayLike) -> list[tuple[Any, float]]:
         """Return (VarData, value) for every Var: integers exact, fixed columns at their bound, idle Vars near zero."""
-        return [*zip(self.columns, self._numbers(x), strict=True), *self._idle]
+        pairs = list(zip(self.columns, self._numbers(x), strict=True))
+        for column in sorted(self.set_binaries.tolist(), reverse=True):
+            del pairs[column]
+        return [*pairs, *self._idle]
 
     def load(self, x: ArrayLike, only: Iterable[Any] | None = None) -> None:
         """Set the Vars of the model to ``x``; Vars that occur nowhere get the value nearest 0.
@@ -365,6 +409,8 @@ class CompiledModel:
         for var, value in zip(self.columns, self._numbers(x), strict=True):
             var._value = value  # noqa: SLF001
             var._stale = flag  # noqa: SLF001
+        for var in self._linked:
+            var.set_value(var._value, skip_validation=True)  # noqa: SLF001 - sets the BooleanVar of a Disjunct, too
         for var, value in self._idle:
             var.set_value(value, skip_validation=True)
         StaleFlagManager.mark_all_as_stale(delayed=True)
@@ -424,6 +470,7 @@ class CompiledModel:
                 lower[k], upper[k] = self._bounds(var)
                 whole[k] = var.is_integer()
         self.columns += new
+        self._linked += [var for var in new if var.__class__ is AutoLinkedBinaryVar]
         self.lb = np.concatenate([self.lb, lower])
         self.ub = np.concatenate([self.ub, upper])
         self.integer = np.concatenate([self.integer, whole])
@@ -465,6 +512,17 @@ class CompiledModel:
         self.rows += [row.constraint for row in rows]
         self.row_lb = np.concatenate([self.row_lb, np.array([row.lower for row in rows], dtype=np.float64)])
         self.row_ub = np.concatenate([self.row_ub, np.array([row.upper for row in rows], dtype=np.float64)])
+
+    def _add_sets(self, constraints: list[Any]) -> None:
+        """Add the binaries and rows of sets, whose Vars have columns already."""
+        if not constraints:
+            return
+        lowering = SetRows(self, constraints)
+        walker = Walker(Recorder(self.columns))
+        rows = [row for row in map(walker.row, lowering.rows) if row is not None]
+        self._add_columns(list(walker.recorder.var_map.values())[len(self.columns) :], 0)
+        self._add_rows(rows)
+        self.sets += lowering.sets()
 
     def _bounds(self, var: Any) -> tuple[float, float]:
         if not (var.is_integer() or var.is_continuous()):
@@ -519,8 +577,8 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
     Parameters
     ----------
     model
-        Active Constraints, linear, quadratic or a cone of :mod:`ceopt.solvers.cones`, and at most one active
-        Objective, linear or quadratic.
+        Active Constraints, linear, quadratic or a cone of :mod:`ceopt.solvers.cones`; SOSConstraints over Vars with
+        finite bounds; and at most one active Objective, linear or quadratic.
     data
         Fixed Vars (indexed or scalar) that hold one instance of a program whose rows are right for every instance.
         They become columns with equal bounds, so that :meth:`CompiledModel.set_data` moves to another instance without
@@ -533,8 +591,11 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         Several active objectives, another nonlinear row or objective, a component that is not algebra, or a Var that
         belongs to no block of the model.
     InvalidValueError
-        A coefficient or a bound is missing, NaN or infinite; or a Var does not hold the value that the rows of its
-        block were derived from, as the block's manifest says: the row of a person in a block that is another's.
+        A coefficient or a bound is missing, NaN or infinite; a set has a Var twice; or a Var does not hold the value
+        that the rows of its block were derived from, as the block's manifest says: the row of a person in a block that
+        is another's.
+    UnboundedFeatureError
+        A Var in a set has an infinite bound, and no row implies one.
     """
     if not hasattr(model, "component_data_objects"):
         raise InvalidTypeError(

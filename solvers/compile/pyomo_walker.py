@@ -21,7 +21,21 @@ from ceopt.solvers.tolerances import CONSTANT_MISS
 
 _NUMBERS = frozenset({int, float})
 _UNKNOWN_NODE = (KeyError, DeveloperError)  # what Pyomo's visitors raise for a node that they have no entry for
-_KNOWN = {pyo.Block, pyo.Constraint, pyo.Objective, pyo.Var, pyo.Param, pyo.Expression, pyo.Set, pyo.RangeSet}
+_KNOWN = {
+    pyo.Block,
+    pyo.Constraint,
+    pyo.SOSConstraint,
+    pyo.Objective,
+    pyo.Var,
+    pyo.Param,
+    pyo.Expression,
+    pyo.Set,
+    pyo.RangeSet,
+}
+
+_BY_BINARIES = 'Apply pyo.TransformationFactory("gdp.bigm").apply_to(model) first; it restates it with binaries.'
+#: What to do with components of Pyomo that one of its transformations restates, by the name of their kind.
+_RESTATED = {"Disjunct": _BY_BINARIES, "Disjunction": _BY_BINARIES, "LogicalConstraint": _BY_BINARIES}
 
 
 @final
@@ -40,6 +54,12 @@ class Recorder:
         """Give ``var`` the next column."""
         self.var_order[id(var)] = len(self.var_map)
         self.var_map[id(var)] = var
+
+    def meet(self, variables: Iterable[Any]) -> None:
+        """Give the next columns to those that have none and are not fixed."""
+        for var in variables:
+            if not var.fixed and id(var) not in self.var_order:
+                self.add(var)
 
 
 @final
@@ -221,7 +241,7 @@ class Walker:
 
 
 def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
-    """Refuse active components that are not linear algebra (SOS sets, disjunctions, complementarities, ...)."""
+    """Refuse active components that are not linear algebra (disjunctions, complementarities, ...)."""
     if not hasattr(model, "component_data_objects"):
         raise InvalidTypeError(who, "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel.")
     if not getattr(model, "is_constructed", lambda: True)():
@@ -237,7 +257,7 @@ def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
                 who,
                 "a model of Vars, Constraints and at most one Objective",
                 f"{found[0].name!r} is an active {ctype.__name__}",
-                "Deactivate it or restate it with binaries.",
+                _RESTATED.get(ctype.__name__, "Deactivate it or restate it with binaries."),
             )
 
 

@@ -11,7 +11,8 @@ parsed. Infinity stays legal as a bound and as the side of a row, nan nowhere.
 
 Taken out: quadratic rows, as HiGHS refuses a file that has them. In LP a row's products stand in brackets, ``3 y + [
 x^2 - 2 x * y ] <= 4``. Each pair of brackets is replaced by a column that is not in the file; where HiGHS reports that
-column, the products belong. In MPS they are sections ``QCMATRIX row`` of their own, which are left out.
+column, the products belong. In MPS they are sections ``QCMATRIX row`` of their own, which are left out. So are sections
+``SOS``, of which HiGHS takes none.
 """
 
 from __future__ import annotations
@@ -325,6 +326,94 @@ def _refuse_repeated_entries(text: str, path: str) -> None:
 
 def _refused(path: str, needs: str, has: str, then: str = "Restate that row.") -> UnreadableFileError:
     return UnreadableFileError("read", needs, f"{path!r} has {' '.join(has.split())[:60]!r}", then)
+
+
+# ==== SOS1 and SOS2 sets, taken out of the text =======================================================================
+
+_SETS = re.compile(rf"^[ \t]*sos[12]?[ \t]*$(?P<text>.*?)(?=^[ \t]*(?:{_ENDS})[ \t]*$)", _FLAGS)
+_SET = re.compile(r"(?:(?P<name>[^\s:]+)\s*:\s*)?S(?P<kind>[12])\s*::", re.IGNORECASE)
+_MEMBER = re.compile(rf"(?P<column>[^\s:,]+)\s*:\s*(?P<weight>[+-]?{_NUMBER})[\s,]*")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SetOfFile:
+    """A set of kind 1 or 2: column -> weight."""
+
+    name: str
+    kind: int
+    weights: dict[str, float]
+
+
+def take_sets(text: str, suffix: str, path: str) -> tuple[str, list[SetOfFile]]:
+    """Return the text of a file that ends in .lp or .mps without its sets, and the sets.
+
+    Raises
+    ------
+    UnreadableFileError
+        A section of sets has something else in it, or a column twice in one set.
+    """
+    if "sos" not in text.lower():
+        return text, []
+    if suffix == ".lp":
+        return _sets_of_lp(text, path)
+    return _sets_of_mps(text, path)
+
+
+def _sets_of_lp(text: str, path: str) -> tuple[str, list[SetOfFile]]:
+    bare = _COMMENT.sub("", text)
+    sets: list[SetOfFile] = []
+    for section in _SETS.finditer(bare):
+        inside = section["text"]
+        heads = list(_SET.finditer(inside))
+        first = heads[0].start() if heads else len(inside)
+        if inside[:first].strip():
+            raise _refused(path, "sets as 'name: S1:: column:weight ...'", inside)
+        for head, behind in zip(heads, [*heads[1:], None], strict=True):
+            body = inside[head.end() : behind.start() if behind else None]
+            if _MEMBER.sub("", body).strip():
+                raise _refused(path, "members of a set as column:weight", body, "Check the file.")
+            pairs = [(member["column"], member["weight"]) for member in _MEMBER.finditer(body)]
+            sets.append(_set(head["name"] or f"sos_{len(sets)}", int(head["kind"]), pairs, path))
+    if not sets:
+        return text, []
+    return _SETS.sub("", bare), sets
+
+
+def _sets_of_mps(text: str, path: str) -> tuple[str, list[SetOfFile]]:
+    kept = []
+    read: list[tuple[str, int, list[tuple[str, str]]]] = []
+    inside = False
+    for line in text.splitlines():
+        words = line.split()
+        is_heading = bool(words) and not line[0].isspace() and not line.startswith("*")
+        if is_heading:
+            inside = words[0].upper() == "SOS" and len(words) == 1
+        if not inside:
+            kept.append(line)
+            continue
+        if is_heading or not words or line.startswith("*"):
+            continue
+        if words[0].upper() in {"S1", "S2"} and not _is_number(words[-1]):
+            read.append((words[-1] if len(words) > 1 else f"sos_{len(read)}", int(words[0][1]), []))
+        elif read and len(words) == 2 and _is_number(words[1]):
+            read[-1][2].append((words[0], words[1]))
+        else:
+            raise _refused(path, "sets as ' S1 name' and lines 'column weight'", line, "Check the file.")
+    if not read:
+        return text, []
+    return "\n".join(kept) + "\n", [_set(*one, path) for one in read]
+
+
+def _set(name: str, kind: int, pairs: list[tuple[str, str]], path: str) -> SetOfFile:
+    weights = {column: float(weight) for column, weight in pairs}
+    if len(weights) < len(pairs):
+        raise _refused(path, "each column once in a set", name, "Take it out.")
+    return SetOfFile(name, kind, weights)
+
+
+def _is_number(word: str) -> bool:
+    return re.fullmatch(rf"[+-]?{_NUMBER}", word) is not None
 
 
 # ==== A file in MOSEK's own text format as a ConcreteModel; MOSEK parses it, without a licence ========================

@@ -30,8 +30,15 @@ from ceopt.solvers.errors import (
     UnsupportedProblemError,
 )
 from ceopt.solvers.files.cbf import model_of_cbf
-from ceopt.solvers.files.misread import QuadraticRows, refuse_misread, refuse_odd_numbers, take_quadratic_rows
-from ceopt.solvers.files.model_builder import add_column, add_objective, add_row, costs
+from ceopt.solvers.files.misread import (
+    QuadraticRows,
+    SetOfFile,
+    refuse_misread,
+    refuse_odd_numbers,
+    take_quadratic_rows,
+    take_sets,
+)
+from ceopt.solvers.files.model_builder import add, add_column, add_objective, add_row, costs
 from ceopt.solvers.files.write import CONSTANT, column_names
 from ceopt.solvers.highs import silent_highs
 from ceopt.solvers.tolerances import LOADED_WHOLE
@@ -92,7 +99,9 @@ def load(model: Any, values: Mapping[str, float]) -> None:
         number = _number(name, value)
         if (column := names[name]) is not None:
             x[column] = _whole(name, number) if compiled.integer[column] else number
-    missing = np.flatnonzero(np.isnan(x))
+    given = compiled.completed({column: float(x[column]) for column in np.flatnonzero(~np.isnan(x)).tolist()})
+    x[list(given)] = list(given.values())
+    missing = np.setdiff1d(np.flatnonzero(np.isnan(x)), compiled.set_binaries)
     if missing.size:
         labels = {column: label for label, column in names.items()}
         some = ", ".join(repr(labels[column]) for column in missing[:3].tolist())
@@ -150,9 +159,9 @@ def read(path: str | os.PathLike[str]) -> Any:
     """Read a linear, quadratic or conic program, with integers or without.
 
     Each column and row becomes a component of the file's own name, ``model.component("x(age)")``, whose ``.name``
-    Pyomo puts in quotes for its brackets. A name that Pyomo reserves, or that a row shares with a column, gets ``_``
-    behind it. A CBF file has names where :func:`write` wrote it, in its comments. Cones become ordinary Constraints
-    over the expressions of :mod:`ceopt.solvers.cones`.
+    Pyomo puts in quotes for its brackets; SOS1 and SOS2 sets become SOSConstraints. A name that Pyomo reserves, or that
+    a row shares with a column, gets ``_`` behind it. A CBF file has names where :func:`write` wrote it, in its
+    comments. Cones become ordinary Constraints over the expressions of :mod:`ceopt.solvers.cones`.
 
     Parameters
     ----------
@@ -207,10 +216,11 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
             f"{str(path)!r} has none",
             "It is truncated, or not what its suffix says.",
         )
+    text, sets = take_sets(text, suffix, str(path))
     refuse_odd_numbers(text, suffix, str(path))
     refuse_misread(text, suffix, str(path))
     taken = take_quadratic_rows(text, suffix, str(path))
-    lp, hessian = _parse(taken.text, suffix, path)
+    lp, hessian = _parse(taken.text or (text if sets else ""), suffix, path)
     model = pyo.ConcreteModel()
     columns: list[Any] = []
     names = _filled(lp.col_names_, lp.num_col_, "column")
@@ -227,6 +237,7 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
         bounds = float(low), float(high)
         columns.append(add_column(model, name, bounds, integer=whole == "kInteger") if own else name)
     _add_rows(model, lp, columns, taken, str(path))
+    _add_sets(model, sets, dict(zip(names, columns, strict=True)))
     expression = costs(lp.offset_, list(lp.col_cost_), columns)
     for i, j, value in hessian:
         expression += (0.5 if i == j else 1.0) * value * columns[i] * columns[j]
@@ -263,6 +274,16 @@ def _add_rows(model: Any, lp: Any, columns: list[Any], taken: QuadraticRows, pat
         add_row(model, name, values, variables, (float(lower[r]), float(upper[r])), products=terms)
     for name in left:
         _known({}, name, "row", path)
+
+
+def _add_sets(model: Any, sets: list[SetOfFile], by_name: dict[str, Any]) -> None:
+    """Add the sets; a column that stands in sets alone is continuous and at least 0, as the formats say."""
+    for one in sets:
+        for name in one.weights:
+            if name not in by_name:
+                by_name[name] = add_column(model, name, (0.0, math.inf), integer=False)
+        items = [by_name[name] for name in one.weights], list(one.weights.values())
+        add(model, one.name, pyo.SOSConstraint(rule=lambda _model, items=items: items, sos=one.kind))
 
 
 def _known(by_name: dict[str, Any], name: str, kind: str, path: str) -> Any:

@@ -8,6 +8,9 @@ LP and MPS files know no cones. A second-order cone is restated in them, exactly
 
 An entry that is a number or a Var stands in the row itself; an affine one gets a column, and a row that says what it
 is. So does a head that may be negative.
+
+They know SOS1 and SOS2 sets: ``pyo.SOSConstraint`` stands in them as itself. In CBF and PTF files it stands as the
+binaries and rows of :mod:`ceopt.solvers.compile.ordered_sets`.
 """
 
 from __future__ import annotations
@@ -24,11 +27,13 @@ from typing import Any, final
 
 import pyomo.environ as pyo
 from pyomo.core.base.expression import NamedExpressionData
+from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn.plugins.lp_writer import LPWriter
 from pyomo.repn.plugins.mps import ProblemWriter_mps
 
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.compile.names import ROW_MARKS, FileNames, label_components
+from ceopt.solvers.compile.ordered_sets import refuse_wrong_piecewise, says_something
 from ceopt.solvers.compile.pyomo_walker import Recorder, Walker, refuse_foreign_components
 from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.compile.rows_and_cones import cone_of, is_convex
@@ -175,6 +180,61 @@ def _stands(entry: Any, *, is_number: bool, is_head: bool) -> bool:
     return not is_head or (entry.lb is not None and entry.lb >= 0)
 
 
+# ==== SOS1 and SOS2 sets, for files that know them: each member a column with its bounds ==============================
+
+
+@contextmanager
+def sets_over_columns(model: Any) -> Iterator[None]:
+    """Make every member of the model's active sets a column of its file, for the time of writing.
+
+    A fixed Var becomes one with equal bounds: as a constant it would lose its place among its neighbours. A Var that
+    stands in sets alone gets a row that says a bound of its own, without which writers leave its bounds out. A set of
+    so few members that it says nothing is left out.
+    """
+    active = list(model.component_data_objects(pyo.SOSConstraint, active=True))
+    if not active:
+        yield
+        return
+    empty = [member for member in active if not says_something(member)]
+    members = {id(var): var for member in active for var in member.get_variables()}
+    fixed = [(var, var.lower, var.upper) for var in members.values() if var.fixed]
+    block = add(model, "sets", pyo.Block(concrete=True))
+    try:
+        for member in empty:
+            member.deactivate()
+        for var, _, _ in fixed:
+            var.setlb(var.value)
+            var.setub(var.value)
+            var.unfix()
+        block.bound = pyo.Constraint(pyo.Any)
+        for k, var in enumerate(_strays(model, members)):
+            if var.lb is not None:
+                block.bound[k] = var >= var.lb
+            elif var.ub is not None:
+                block.bound[k] = var <= var.ub
+        yield
+    finally:
+        model.del_component(block)
+        for var, lower, upper in fixed:
+            var.fix()
+            var.lower = lower
+            var.upper = upper
+        for member in empty:
+            member.activate()
+
+
+def _strays(model: Any, members: dict[int, Any]) -> list[Any]:
+    """Return the Vars of sets that are in no active constraint and no active objective."""
+    left = dict(members)
+    for kind in (pyo.Constraint, pyo.Objective):
+        for component in model.component_data_objects(kind, active=True):
+            if not left:
+                return []
+            for var in identify_variables(component.expr, include_fixed=False):
+                left.pop(id(var), None)
+    return list(left.values())
+
+
 # ==== A model as a file with names that a person can read, and a table of where each name comes from ==================
 
 CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
@@ -196,8 +256,10 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
     ============== ====================================================================================================
     .lp, .mps      linear and quadratic rows and costs, integers; a second-order cone as an equivalent quadratic row
                    over non-negative heads, its affine entries as columns. A range is two rows; the objective's
-                   constant is a column ``ONE_VAR_CONSTANT`` fixed at 1. Other cones are refused.
-    .cbf           linear rows, all cones, integers; convex quadratics as cones. The names stand in comments.
+                   constant is a column ``ONE_VAR_CONSTANT`` fixed at 1. SOS1 and SOS2 sets as such, which HiGHS alone
+                   does not read; a fixed Var in one is a column with equal bounds. Other cones are refused.
+    .cbf           linear rows, all cones, integers; convex quadratics as cones; SOS1 and SOS2 sets by binaries, for
+                   which their Vars need finite bounds. The names stand in comments.
     .ptf           the same, in MOSEK's text format, which has names (needs the library, but no licence).
     ============== ====================================================================================================
 
@@ -218,6 +280,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
         raise UnknownNameError.among("write", "suffix", target.suffix, [*_WRITERS, *_CONIC_WRITERS])
     require_place("write", target)
     refuse_foreign_components(model, "write")
+    refuse_wrong_piecewise(model)
     check_held(model, "write")
     with named_failures("write", target):  # some writers need a folder for the time of writing
         text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
@@ -229,7 +292,8 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
 # -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------
 def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
     """Return the text of an LP or MPS file, and the meaning of its names."""
-    with _objective_of(model) as objective, cones_as_quadratic_rows(model, suffix) as origin:
+    rows = cones_as_quadratic_rows(model, suffix)
+    with sets_over_columns(model), _objective_of(model) as objective, rows as origin:
         components = list(_components(model))
         labels = label_components(components)
         try:
@@ -282,7 +346,13 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
             ProblemWriter_mps()(model, str(path), lambda _feature: True, {"labeler": labeler})
         finally:
             log.disabled = was
-        return _with_all_columns(path.read_text(encoding="utf-8"))
+        return _with_all_columns(_with_one_section(path.read_text(encoding="utf-8")))
+
+
+def _with_one_section(text: str) -> str:
+    """Put all sets into one section: Pyomo begins one for each, which not every reader takes."""
+    before, heading, sets = text.partition("\nSOS\n")
+    return before + heading + sets.replace("\nSOS\n", "\n")
 
 
 def _with_all_columns(text: str) -> str:
@@ -322,10 +392,11 @@ def _objective_of(model: Any) -> Iterator[Any]:
 
 
 def _components(model: Any) -> Iterator[Any]:
-    """Yield the components that get a name: every Var, and every active Constraint and Objective."""
+    """Yield the components that get a name: every Var, and every active Constraint, set and Objective."""
     yield from model.component_data_objects(pyo.Var, descend_into=True)
     yield from model.component_data_objects(pyo.Constraint, active=True)
     yield from model.component_data_objects(pyo.Objective, active=True)
+    yield from model.component_data_objects(pyo.SOSConstraint, active=True)
 
 
 # -- CBF and PTF: the compiled arrays ----------------------------------------------------------------------------------
@@ -347,8 +418,10 @@ def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
     text = _CONIC_WRITERS[suffix](program, names)
     members = [*program.columns, *program.rows, *(cone.constraint for cone in program.cones), objective]
     labels = [*names.columns, *names.rows, *names.cones, names.objective]
+    of_sets = {id(part): one.constraint for one in compiled.sets for part in one.parts}
     origins = {}
-    for label, member in zip(labels, members, strict=True):
+    for label, made in zip(labels, members, strict=True):
+        member = of_sets.get(id(made), made)
         owner = member if hasattr(member, "parent_component") else objective
         if owner is not None:
             origins[label] = _origin(owner)
@@ -377,7 +450,7 @@ def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, 
         for place, label in enumerate(FileNames.of(program, objective).columns):
             names[label] = place if place < len(compiled.columns) else None
         return names
-    with _objective_of(model), cones_as_quadratic_rows(model, suffix):
+    with sets_over_columns(model), _objective_of(model), cones_as_quadratic_rows(model, suffix):
         components = list(_components(model))
         labels = label_components(components)
         for member in components:

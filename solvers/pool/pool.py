@@ -401,6 +401,13 @@ def _require_integers(compiled: CompiledModel) -> None:
             f"{compiled.columns[k].name!r} has [{compiled.lb[k]:g}, {compiled.ub[k]:g}]",
             "Set both.",
         )
+    if compiled.set_binaries.size:
+        raise UnsupportedProblemError(
+            _COUNT,
+            "integers that decide everything",
+            f"set {compiled.sets[0].constraint.name!r} has binaries of its own",
+            "State it over binaries, or by rows.",
+        )
     others = [row.constraint for row in compiled.quadratics] + [cone.constraint for cone in compiled.cones]
     if others:
         raise UnsupportedProblemError(

@@ -300,9 +300,9 @@ def integers(compiled: CompiledModel) -> NoGoods:
 
 
 def free_integers(compiled: CompiledModel) -> Any:
-    """Return the integer columns that can take several values."""
+    """Return the integer columns that can take several values, without the binaries that sets added."""
     low, high = _whole_bounds(compiled, slice(None))
-    return np.flatnonzero(compiled.integer & (low < high))
+    return np.setdiff1d(np.flatnonzero(compiled.integer & (low < high)), compiled.set_binaries)
 
 
 def _whole_bounds(compiled: CompiledModel, columns: Any) -> tuple[Vector, Vector]:
@@ -637,9 +637,10 @@ class _Polisher:
         self.runner = runner
         self.compiled = compiled
         self.session: Any = None
-        self.whole = np.flatnonzero(compiled.integer)
+        self.whole = np.setdiff1d(np.flatnonzero(compiled.integer), compiled.set_binaries)
         self.fixed = compiled.extended()
         self.fixed.integer = np.zeros_like(compiled.integer)
+        self.fixed.integer[compiled.set_binaries] = True
         self.fixed.data = np.concatenate([compiled.data, self.whole]).astype(np.int32)
 
     def polish(self, x: Vector) -> Vector:

@@ -234,7 +234,7 @@ def _bad(kind: str) -> Any:
         m.first, m.bad = pyo.Objective(expr=m.x), pyo.Objective(expr=m.y)
     elif kind == "sos":
         m.v = pyo.Var([1, 2], bounds=(0, 1))
-        m.bad = pyo.SOSConstraint(var=m.v, sos=1)
+        m.bad = pyo.SOSConstraint(var=m.v, sos=3)
     elif kind == "complementarity":
         m.bad = Complementarity(expr=complements(m.x >= 0, m.y >= 0))
     elif kind == "domain":
