@@ -12,6 +12,7 @@ import numpy as np
 from ceopt.solvers.checks import Flag, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
+from ceopt.solvers.duals import fill_suffixes
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool.pool import Distinct, Pool, pool_of, ranking_of, rule_of
 from ceopt.solvers.pool.ranking import AbstractExclusion, Distances, NoGoods, Runner
@@ -55,7 +56,9 @@ def solve(
     ----------
     model
         Constraints that are linear, quadratic or a cone of :mod:`ceopt.solvers.cones`; SOSConstraints over Vars with
-        finite bounds, and so every form of ``pyo.Piecewise``; and at most one linear or quadratic Objective.
+        finite bounds, and so every form of ``pyo.Piecewise``; and at most one linear or quadratic Objective. Where it
+        has a Suffix ``dual`` or ``rc`` that imports, duals or reduced costs of a proved optimum of an LP or convex QP
+        are put there, in Pyomo's signs, whoever solved it; else it is emptied. The message says so of other classes.
     solver
         A name of :func:`available`, or "auto": the first that is installed and solves this class.
     pool
@@ -175,6 +178,8 @@ def solve(
         solutions[0].load()
     status = found.status
     message = found.message
+    best = solutions[0].x if solutions else None
+    message = f"{message} {fill_suffixes(model, compiled, best, status, deadline)}".strip()
     if caller is not None:
         status, message = caller.verdict(status, message, has_point=bool(solutions))
     return Result(

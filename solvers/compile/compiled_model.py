@@ -222,6 +222,11 @@ class CompiledModel:
         return all(cone_of(row, self.lb) is not None for row in self.quadratics)
 
     @property
+    def idle(self) -> list[tuple[Any, float]]:
+        """The free Vars that occur nowhere, each with the value that it is loaded with."""
+        return self._idle
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         """Numbers of linear rows, columns, quadratic rows and cones: what :meth:`append` changes."""
         return *self.A.shape, len(self.quadratics), len(self.cones)
