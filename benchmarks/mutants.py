@@ -64,7 +64,7 @@ OWN: dict[str, tuple[str, ...]] = {
         "tests/formulations/predictors/test_several_classes.py",
         "tests/formulations/predictors/embed/test_affine_optimum.py",
         "tests/formulations/predictors/embed/test_trees_optimum.py",
-        "tests/formulations/predictors/read/test_composites.py",
+        "tests/formulations/predictors/readers/test_composites.py",
         "tests/explain/test_composites.py",
         "tests/explain/test_disagreement.py",
         "tests/explain/test_narrow_columns.py",

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ceopt.base.results import Status
 from ceopt.formulations.constraints.rule import overrides
-from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.space.reachable import first_amount
 from ceopt.formulations.space.space import (
     FeatureSpace,

@@ -24,8 +24,8 @@ from ceopt.base.said import Said, instead, said
 from ceopt.formulations.constraints.rule import RuleCharges, parse_rules
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.readers import open_model
+from ceopt.formulations.predictors.readers.model_input import given
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import FeatureSpace, require_space, usable_part
 from ceopt.formulations.targets import parse_target

@@ -39,8 +39,8 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "ceopt.formulations.columns",
         "ceopt.formulations.predictors",
         "ceopt.formulations.predictors.embed",
-        "ceopt.formulations.predictors.read",
-        "ceopt.formulations.predictors.read.model_input",
+        "ceopt.formulations.predictors.readers",
+        "ceopt.formulations.predictors.readers.model_input",
         "ceopt.formulations.programs",
         "ceopt.formulations.recourse_program",
         "ceopt.formulations.linear_form",
@@ -72,6 +72,7 @@ RETURNED = (
     "ceopt.formulations.predictors.margin.DecisionMargin",
     "ceopt.formulations.predictors.margin.LeastAndGreatest",
     "ceopt.formulations.predictors.embed.embedded.EmbeddingError",
+    "ceopt.formulations.predictors.readers.read",
     "ceopt.formulations.predictors.representation.Head",
     "ceopt.formulations.programs.data_shift.add_shift",
     "ceopt.formulations.programs.data_shift.add_switched",
@@ -109,7 +110,7 @@ def exported_modules() -> set[str]:
     package = importlib.import_module("ceopt")
     found = {"ceopt"}
     for module in pkgutil.walk_packages(package.__path__, "ceopt."):
-        inside = module.name.startswith(("ceopt.formulations.predictors.read.", "ceopt.cli", "ceopt.metrics."))
+        inside = module.name.startswith(("ceopt.formulations.predictors.readers.", "ceopt.cli", "ceopt.metrics."))
         if module.ispkg and not inside and getattr(importlib.import_module(module.name), "__all__", ()):
             found.add(module.name)
     return found

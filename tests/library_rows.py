@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import expit, softmax
 from sklearn.svm import SVC
 
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.predictors.trees import TreeEnsemble
 

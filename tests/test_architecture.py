@@ -19,8 +19,8 @@ from sources import ROOT, pyproject, requirement_names
 
 import ceopt
 from ceopt.base.libraries import _EXTRAS
-from ceopt.formulations.predictors.read import supported
-from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS as READ_FROM
+from ceopt.formulations.predictors.readers import supported
+from ceopt.formulations.predictors.readers.agreement import DISTRIBUTIONS as READ_FROM
 from ceopt.solvers.registry import SOLVERS
 
 #: What a room may import of the project. Nothing points back.
@@ -32,7 +32,7 @@ MAY_IMPORT = {
 
 #: The libraries whose models are read; inside the formulations only the readers know them.
 MODEL_LIBRARIES = {"onnxruntime", "torch", *supported()["library"]}
-READERS = "ceopt.formulations.predictors.read."
+READERS = "ceopt.formulations.predictors.readers."
 
 #: Beside them, those that fit something of their own: only scikit-learn, and only on use.
 FITTERS = {"ceopt.formulations.constraints.causal_structure", "ceopt.formulations.constraints.hull_points"}
@@ -111,7 +111,7 @@ LARGEST_TOLERANCE = 1e-3
 NO_TOLERANCES = {
     "ceopt.dice.dice._LEAST_S": "seconds, the least limit that a question is given",
     "ceopt.formulations.digits._LEAST_PLAIN": "from where on a number is written without an exponent",
-    "ceopt.formulations.predictors.read.lightgbm._ZERO": "what LightGBM's code compares with",
+    "ceopt.formulations.predictors.readers.lightgbm._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
     "ceopt.solvers.conic.clarabel._OTHER_ROUNDINGS": "options of Clarabel's, by its own names, for another run",
     "ceopt.solvers.conic.clarabel._SET_UP_S": "seconds of setting up for each number of a block",

@@ -20,7 +20,7 @@ import pytest
 from sources import ROOT
 
 import ceopt
-from ceopt.formulations.predictors.read import markdown
+from ceopt.formulations.predictors.readers import markdown
 
 #: Languages of blocks that are read, not run. Any other block is run, or its language is refused.
 SHOWN = {"json", "lp", "toml", "diff"}

@@ -20,7 +20,7 @@ from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import COSTS, L1, L2, AbstractCost, Changes, L1Mahalanobis, Percentile, Sum, parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve

@@ -493,8 +493,8 @@ def solvers() -> None:
 @app.command()
 def models(*, markdown: Annotated[bool, typer.Option(help="As the table of docs/reference.")] = False) -> None:
     """List the models that are read, library by library, and how each is embedded."""
-    import ceopt.formulations.predictors.read as readers
     from ceopt.cli.output import print_frame
+    from ceopt.formulations.predictors import readers
 
     if markdown:
         sys.stdout.write(readers.markdown() + "\n")

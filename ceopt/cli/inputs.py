@@ -39,7 +39,7 @@ import pandas as pd
 
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.causal_structure import LinearEquation
-from ceopt.formulations.predictors.read import SUFFIXES, is_function, open_model
+from ceopt.formulations.predictors.readers import SUFFIXES, is_function, open_model
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space import FeatureSpace, SpaceWarning

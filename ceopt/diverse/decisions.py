@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.conditions import slack
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.model_input import array_of, takes_numbers
+from ceopt.formulations.predictors.readers import open_model, read
+from ceopt.formulations.predictors.readers.model_input import array_of, takes_numbers
 from ceopt.formulations.predictors.representation import AbstractRepresentation
-from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.formulations.targets import (
@@ -165,8 +164,8 @@ class _Model:
         self._read: Callable[[Floats], Any] | None = None
         if not isinstance(target, Labels | Values):
             return
-        if isinstance(oracle.model, AbstractRepresentation):
-            self._read = Encoding.identity(oracle.space).matrix
+        if oracle.encoding is not None:
+            self._read = oracle.encoding.matrix
         elif takes_numbers(oracle.model, oracle.space):
             self._read = _with_gaps
 

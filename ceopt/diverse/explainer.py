@@ -32,7 +32,7 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection, distance_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.costs.base import SCALE
-from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, raw_frame, with_labels_kept
 from ceopt.formulations.targets import OtherThan

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import is_function
-from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.readers import is_function
+from ceopt.formulations.predictors.readers.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.feature import is_gap
 from ceopt.formulations.space.space import FeatureSpace

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import dense, fitted_names, given, is_fitted, names_of
+from ceopt.formulations.predictors.readers import open_model
+from ceopt.formulations.predictors.readers.model_input import dense, fitted_names, given, is_fitted, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.predictors.ties import forest_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -189,7 +189,7 @@ class TreeOracle:
         """Return the prediction of each tree for raw rows (n, d): labels of the model, or values, (n,) each."""
         forest = self._forest
         if isinstance(forest, TreeEnsemble):
-            matrix = Encoding.identity(self._space).matrix(self._space.coordinates(frame))
+            matrix = Encoding.identity(self._space, forest.columns).matrix(self._space.coordinates(frame))
             leaves = forest.apply(matrix)
             scores = [tree.value[nodes] for tree, nodes in zip(forest.trees, leaves.T, strict=True)]
             if forest.n_scores == 1:
@@ -233,7 +233,8 @@ class ModelOracle:
 
     A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
     ``frame.to_numpy()`` in the order of the space: float64 if every column is a number or bool, else objects. A
-    representation from plain arrays gets the space's coordinates as :meth:`Encoding.identity` lays them out.
+    representation from plain arrays gets the space's coordinates as :meth:`Encoding.identity` lays them out; one that
+    was made of what was read (:meth:`ReadModel.signed`) gets what that was read through.
 
     Parameters
     ----------
@@ -262,17 +263,20 @@ class ModelOracle:
     ['bad', 'good']
     """
 
-    __slots__ = ("_encoding", "labels", "model", "space")
+    __slots__ = ("encoding", "labels", "model", "space")
 
     def __init__(self, model: Any, space: FeatureSpace) -> None:
+        #: What a representation sees of the raw columns; None for a model of a library.
+        self.encoding: Encoding | None = None
         if isinstance(model, Predictor):
+            if model.model is model.core:
+                self.encoding = model.encoding
             model = model.model
         model = open_model(model)
         self.model = model
         self.space = space
-        self._encoding: Encoding | None = None
         if isinstance(model, AbstractRepresentation):
-            self._encoding = Encoding.identity(space)
+            self.encoding = self.encoding or Encoding.identity(space, model.columns)
             self.labels = model.labels
             return
         _require_fitted(model)
@@ -298,7 +302,7 @@ class ModelOracle:
             The label is not one of its classes.
         """
         has_probabilities = hasattr(self.model, "predict_proba")
-        if self._encoding is not None:
+        if self.encoding is not None:
             has_probabilities = bool(self.model.probability)
         if not has_probabilities:
             but = f"{type(self.model).__name__} has none"
@@ -307,7 +311,7 @@ class ModelOracle:
         if self.labels is None or label not in self.labels:
             raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
         position = self.labels.index(label)
-        if self._encoding is None:
+        if self.encoding is None:
             probabilities = self.model.predict_proba(self._input(frame))
             return np.asarray(probabilities, dtype=np.float64)[:, position]
         scores = self.model.score(self._input(frame))
@@ -336,9 +340,9 @@ class ModelOracle:
 
     def _input(self, frame: pd.DataFrame) -> Any:
         """Return what the model is called with for raw rows (n, d)."""
-        if self._encoding is None:
+        if self.encoding is None:
             return given(self.model, self.space, frame)
-        return self._encoding.matrix(self.space.coordinates(frame))
+        return self.encoding.matrix(self.space.coordinates(frame))
 
 
 def _require_fitted(model: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read import is_function, open_model
+from ceopt.formulations.predictors.readers import is_function, open_model
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace, raw_frame

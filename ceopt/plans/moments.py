@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ceopt.base.parallel import each_retrained, labels_of, one_thread, retrained, rows_of_data, whole_jobs
-from ceopt.formulations.predictors.read.model_input import dense
+from ceopt.formulations.predictors.readers.model_input import dense
 from ceopt.formulations.programs.moments import require_moments
 from ceopt.solvers.checks import LENGTH, AllOf, Floats, Matrix, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError

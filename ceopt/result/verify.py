@@ -16,7 +16,7 @@ import pandas as pd
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.digits import digits
-from ceopt.formulations.predictors.read import is_function, open_model, read
+from ceopt.formulations.predictors.readers import is_function, open_model, read
 from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_rows,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space, with_labels_kept
 from ceopt.oracle.model import model_behind
 from ceopt.search.prepare import prepare

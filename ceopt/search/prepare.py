@@ -21,7 +21,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.conditions import require_probability, slack, target_margin
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import MissingCellsError, Predictor
-from ceopt.formulations.predictors.read import is_function, open_model, read
+from ceopt.formulations.predictors.readers import is_function, open_model, read
 from ceopt.formulations.predictors.ties import (
     accepted,
     default_margin,

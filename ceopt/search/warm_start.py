@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune
+from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.checks import Floats

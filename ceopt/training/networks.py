@@ -33,7 +33,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.infer import infer_features

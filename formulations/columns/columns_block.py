@@ -7,6 +7,7 @@ row. A caller's own variables are in ``formulations/predictors/embed/caller_colu
 from __future__ import annotations
 
 import math
+import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Held, Manifest, describe
 
 if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
 #: Names and domains of the block's variables, indexed by column name (and more); each index is created on first use.
@@ -122,6 +124,39 @@ def _is_code(block: AbstractColumns, key: tuple[str, Any]) -> Any:
     return coordinate.label_form(coordinate.feature.to_coordinate(code)).expression()
 
 
+def _no_names(block: AbstractColumns) -> list[Any]:
+    del block  # any number is a key
+    return []
+
+
+def _above(block: AbstractColumns, key: tuple[str, Any]) -> Any:
+    if not (isinstance(key, tuple) and len(key) == 2):
+        raise InvalidValueError("above", "a column and a value", f"the index is {key!r}", "Write above[name, value].")
+    name, value = key
+    coordinate = block.coordinate(name)
+    return coordinate.above(_coordinate_below(coordinate.feature, value)).expression()
+
+
+def _coordinate_below(feature: Feature, value: Any) -> float:
+    """Return the greatest coordinate that is not above a value: a number, or the rank of a level."""
+    if feature.kind == "categorical":
+        raise InvalidTypeError(
+            "above", "a column whose values have an order", f"column {feature.name!r} is categorical",
+            "Use is_level[name, level], or declare it ordinal.",
+        )  # fmt: skip
+    is_number = isinstance(value, numbers.Real) and not math.isnan(value)
+    if not feature.is_finite:
+        if not is_number:
+            raise InvalidTypeError(
+                "above", "a number to compare with", f"the value for column {feature.name!r} is {value!r}", "Give one."
+            )
+        return float(value)
+    if is_number and value not in feature.levels and all(isinstance(k, numbers.Real) for k in feature.levels):
+        ranks = [rank for rank, level in enumerate(feature.levels) if level <= value]
+        return float(max(ranks, default=-1))
+    return float(feature.rank(value))
+
+
 class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     """The columns of one row as coordinates, which create variables when a formulation asks for them.
 
@@ -141,6 +176,10 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``is_missing[name]``, 1 iff the cell of a column that may be missing is so.
     is_code
         ``is_code[name, code]``, 1 iff the column holds the code, and no amount.
+    above
+        ``above[name, value]``, 1 iff the column lies strictly above the value: a number, or a level of those in order.
+        A cell that is missing or holds a code lies above nothing. It is the binary by which trees split there, exact
+        between neighbouring floats, and no list of its keys exists.
     surcharges
         Penalty expressions of rules (such as a penalised :class:`Hull`), to be added to the objective.
     """
@@ -155,6 +194,7 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.is_level = Lookup(self, _names_with_levels, _is_level)
         self.is_missing = Lookup(self, _names_with_gaps, _is_missing)
         self.is_code = Lookup(self, _names_with_codes, _is_code)
+        self.above = Lookup(self, _no_names, _above)
         #: Columns with requests that their rows do not reflect yet.
         self._unwritten: dict[str, AbstractCoordinate] = {}
         self._is_collecting = False

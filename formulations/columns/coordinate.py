@@ -246,6 +246,10 @@ class AbstractCoordinate(AbstractCharge):
         """Return 1 where the coordinate is at least a value (a rank of levels), else 0."""
 
     @abstractmethod
+    def above(self, value: float) -> LinearForm:
+        """Return 1 where the coordinate is greater than a value (a rank of levels), else 0."""
+
+    @abstractmethod
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the coordinate is a value (a rank of levels), else 0."""
 
@@ -386,6 +390,10 @@ class AbstractLevels(AbstractCoordinate):
     def at_least(self, value: float) -> LinearForm:
         """Return 1 where the rank is at least ``value``, else 0."""
         return self.indicator({rank for rank in self._amounts() if rank >= value})
+
+    def above(self, value: float) -> LinearForm:
+        """Return 1 where the rank is greater than ``value``, else 0."""
+        return self.indicator({rank for rank in self._amounts() if rank > value})
 
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the rank is ``value``, else 0."""

@@ -863,6 +863,11 @@ class Numeric(AbstractCoordinate):
         """Return 1 where the value is at least ``value``, else 0."""
         return self._not_on_label(self._right_of(self.interval.below(value)), self.home >= value)
 
+    def above(self, value: float) -> LinearForm:
+        """Return 1 where the value is greater than ``value``, else 0: the cut of a tree that splits there."""
+        cut = self.interval.sides(value, math.nextafter(value, math.inf))
+        return self._not_on_label(self._right_of(cut), self.home > value)
+
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the value is the member of the reach that ``value`` means, else 0."""
         if self.feature.is_label(value):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.model_input import as_written, given, names_of
+from ceopt.formulations.predictors.readers import open_model, read
+from ceopt.formulations.predictors.readers.model_input import as_written, given, names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import MISSING, Feature, sum_tolerance

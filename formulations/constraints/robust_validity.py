@@ -18,9 +18,9 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.embed.embedded import Inputs
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.model_input import behind, dense, given
-from ceopt.formulations.predictors.read.pipeline import split
+from ceopt.formulations.predictors.readers import open_model, read
+from ceopt.formulations.predictors.readers.model_input import behind, dense, given
+from ceopt.formulations.predictors.readers.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
 from ceopt.formulations.predictors.ties import margin_near, row_scale
 from ceopt.formulations.programs.moments import Moments, require_moments

@@ -18,6 +18,7 @@ from ceopt.formulations.columns import Price
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost
 from ceopt.formulations.digits import digits
+from ceopt.formulations.predictors.read_model import read_model
 from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.solvers.checks import Choice, Floats, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
@@ -237,8 +238,10 @@ def no_further_words(further: float = 0.0) -> str:
     return ", or no further from it than today"
 
 
-def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
+def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None) -> Any:
     """Return a block that imposes a rule on a person's block: ``m.few = impose(MaxChanges(3), m.x)``.
+
+    ``model``: the fitted model, or what was read of it, for rules that need it (:meth:`AbstractRule.about`).
 
     A rule about the answer alone (``Hull``, ``Linear``, ``AllowedValues``, ``AllowedRows``) holds on the caller's own
     variables too: ``m.near = impose(Hull(X), m.sales.columns)`` beside ``m.sales = embed(...)``.
@@ -249,6 +252,8 @@ def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
             "Pass m.x = Factual(space, row), or m.sales.columns of m.sales = embed(model, {column: Var}).",
         )  # fmt: skip
     parse_rules((rule,), x.space)
+    if model is not None:
+        rule = rule.about(lambda: read_model(model, x.space))
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
     columns: Any = x if rule.takes_columns else require_factual(type(rule).__name__, x)

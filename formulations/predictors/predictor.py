@@ -44,7 +44,6 @@ _ENTRIES = 2**22
 _UNSEEN: WeakKeyDictionary[Predictor, dict[str, frozenset[int]]] = WeakKeyDictionary()
 
 
-@final
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Predictor:
     r"""``s(\phi(x))``: the score of a representation ``s`` on the matrix that an encoding ``phi`` makes of raw rows.
@@ -236,6 +235,7 @@ class Combination(AbstractRepresentation):
     votes: bool
     divisor: float
     head: Head
+    columns: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class Combination(AbstractRepresentation):
         b = np.broadcast_to(as_numbers(who, "offset", offset), n_scores).copy()
         for part in w:
             part.setflags(write=False)
-        set_frozen(self, members=read, weights=w, offset=b, votes=votes, divisor=float(divisor))
+        set_frozen(self, members=read, weights=w, offset=b, votes=votes, divisor=float(divisor), columns=None)
         set_frozen(self, head=Head.checked(who, n_scores, labels, decision, probability, level))
 
     @property

@@ -168,6 +168,8 @@ class AbstractRepresentation(ABC):
     __slots__ = ()
 
     head: Head
+    #: Names of the raw columns that it reads, where it says so.
+    columns: tuple[str, ...] | None
 
     @property
     @abstractmethod
@@ -289,6 +291,18 @@ def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool, gaps: bool = Fa
     return matrix
 
 
+def named_columns(who: str, names: Iterable[str] | None, n_inputs: int) -> tuple[str, ...] | None:
+    """Return the names of the columns that a representation reads, as many as it has inputs, or refuse them."""
+    if names is None:
+        return None
+    named = tuple(names)
+    if isinstance(names, str) or len(named) != n_inputs or len(set(named)) != n_inputs:
+        raise InvalidValueError(
+            who, f"{n_inputs} different column names, one per input", f"columns is {names!r}", "Name one per input."
+        )
+    return named
+
+
 def of_one(scores: Floats) -> Floats:
     """Return scores (n, K) as they are, and one score per row as (n,)."""
     if scores.shape[1] == 1:
@@ -400,6 +414,8 @@ class Affine(AbstractLayers):
         See :class:`Head`. By default "value", "positive" or "argmax", no probability, and 0.
     dtype
         Float width in which the library adds up (float64 unless both its weights and its input are float32).
+    columns
+        Names of the raw columns that it reads, in the order of its inputs; by default all of a space, in its order.
 
     Raises
     ------
@@ -417,6 +433,7 @@ class Affine(AbstractLayers):
     intercept: Floats
     dtype: str
     head: Head
+    columns: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -428,6 +445,7 @@ class Affine(AbstractLayers):
         probability: Probability | None = None,
         level: float = 0.0,
         dtype: str = "float64",
+        columns: Iterable[str] | None = None,
     ) -> None:
         w = np.atleast_2d(as_numbers("Affine", "weights", weights))
         b = np.atleast_1d(as_numbers("Affine", "intercept", intercept))
@@ -439,6 +457,7 @@ class Affine(AbstractLayers):
         set_frozen(self, weights=w, intercept=np.broadcast_to(b, len(w)).copy())
         set_frozen(self, dtype=one_of("Affine", "dtype", dtype, WIDTHS))
         set_frozen(self, head=Head.checked("Affine", len(w), labels, decision, probability, level))
+        set_frozen(self, columns=named_columns("Affine", columns, w.shape[1]))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -465,6 +484,8 @@ class ReluNetwork(AbstractLayers):
         See :class:`Head`. The score is that of the last layer, before its link.
     dtype
         Float width in which the library computes.
+    columns
+        Names of the raw columns that it reads, in the order of its inputs; by default all of a space, in its order.
 
     Raises
     ------
@@ -483,6 +504,7 @@ class ReluNetwork(AbstractLayers):
     activations: tuple[Activation, ...]
     dtype: str
     head: Head
+    columns: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -495,6 +517,7 @@ class ReluNetwork(AbstractLayers):
         probability: Probability | None = None,
         level: float = 0.0,
         dtype: str = "float64",
+        columns: Iterable[str] | None = None,
     ) -> None:
         who = "ReluNetwork"
         w = tuple(as_numbers(who, f"weights[{i}]", layer) for i, layer in enumerate(weights))
@@ -527,6 +550,7 @@ class ReluNetwork(AbstractLayers):
         set_frozen(self, weights=w, biases=b, activations=after)
         set_frozen(self, dtype=one_of(who, "dtype", str(np.dtype(dtype)), WIDTHS))
         set_frozen(self, head=Head.checked(who, len(b[-1]), labels, decision, probability, level))
+        set_frozen(self, columns=named_columns(who, columns, w[0].shape[1]))
 
     @property
     def layers(self) -> tuple[Layer, ...]:

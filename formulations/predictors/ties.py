@@ -33,7 +33,7 @@ from ceopt.formulations.columns.numeric import origin_of
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
+from ceopt.formulations.predictors.readers.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, of_one, score_needed
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import table_range, without_nan

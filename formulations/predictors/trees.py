@@ -18,6 +18,7 @@ from ceopt.formulations.predictors.representation import (
     Probability,
     as_numbers,
     matrix_of,
+    named_columns,
     of_one,
     one_of,
     refuse_infinite,
@@ -338,6 +339,8 @@ class TreeEnsemble(AbstractRepresentation):
         See ``representation.py``. By default "value", "positive" or "argmax", no probability, and 0.
     n_inputs
         Columns of the matrix; by default up to the last one that a tree compares.
+    columns
+        Names of the raw columns that it reads, in the order of its inputs; by default all of a space, in its order.
 
     Raises
     ------
@@ -359,6 +362,7 @@ class TreeEnsemble(AbstractRepresentation):
     sum_dtype: str
     head: Head
     width: int
+    columns: tuple[str, ...] | None
     _stacked: StackedTrees = field(repr=False)
 
     def __init__(
@@ -375,8 +379,12 @@ class TreeEnsemble(AbstractRepresentation):
         probability: Probability | None = None,
         level: float = 0.0,
         n_inputs: int | None = None,
+        columns: Iterable[str] | None = None,
     ) -> None:
         who = "TreeEnsemble"
+        if columns is not None and n_inputs is None and not isinstance(columns, str):
+            columns = tuple(columns)
+            n_inputs = len(columns)
         read = tuple(tree if isinstance(tree, Tree) else Tree.from_mapping(tree) for tree in trees)
         widths = sorted({tree.n_scores for tree in read})
         if len(widths) != 1:
@@ -401,6 +409,7 @@ class TreeEnsemble(AbstractRepresentation):
         set_frozen(self, sum_dtype=one_of(who, "sum_dtype", str(np.dtype(sum_dtype)), WIDTHS))
         set_frozen(self, width=used if n_inputs is None else n_inputs, _stacked=StackedTrees(read))
         set_frozen(self, head=Head.checked(who, widths[0], labels, decision, probability, level))
+        set_frozen(self, columns=named_columns(who, columns, self.width))
 
     @property
     def n_inputs(self) -> int:

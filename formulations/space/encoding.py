@@ -238,8 +238,10 @@ class Encoding:
         return np.array(gaps).astype(self.dtype).astype(np.float64)
 
     @classmethod
-    def identity(cls, space: FeatureSpace) -> Self:
-        """Return the encoding that passes the raw columns through, in the space's order.
+    def identity(cls, space: FeatureSpace, names: Sequence[str] | None = None) -> Self:
+        """Return the encoding that passes the raw columns through, or some of them, in the order of ``names``.
+
+        By default in the space's order.
 
         Numbers and numeric levels are unchanged (False and True as 0 and 1). Other ordinal or binary levels become
         ranks from 0.
@@ -250,7 +252,8 @@ class Encoding:
             A categorical column has levels that are not numbers.
         """
         columns = []
-        for feature in space:
+        for name in names or space.names:
+            feature = space[name]
             if not feature.is_finite:
                 columns.append(Column(feature.name))
                 continue
@@ -259,7 +262,7 @@ class Encoding:
                 raise InvalidTypeError(
                     "A representation from plain arrays", "columns that are numbers",
                     f"{feature.name!r} is categorical with level {feature.levels[0]!r}",
-                    "Code the levels as numbers, or one 0/1 column per level.",
+                    "Name the other columns (columns=[...]), or code the levels as numbers.",
                 )  # fmt: skip
             table = feature.levels if numeric else range(len(feature.levels))
             columns.append(Column(feature.name, table=tuple(map(float, table))))

@@ -15,7 +15,7 @@ from ceopt.diverse.score_bounds import cell_columns, cell_of
 from ceopt.formulations.constraints.diversity.diversity import OtherCells
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Affine
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space.reachable import Interval, reach_of
 
 #: What has no trees and linear parts alone is answered by a sequence of programs.

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
 from ceopt.formulations import Factual, embed
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.solvers import Status, solve
 
 COLUMNS = ["a", "b", "c"]

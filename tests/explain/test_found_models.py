@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 import ceopt
 from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors import ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.search.warm_start import StartSearch
 

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations import Factual, Reaches, embed, l1
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import encoding_rounding
 from ceopt.formulations.space.reachable import reach_of
 

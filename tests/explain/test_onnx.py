@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
-from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.readers import open_model
 
 COLUMNS = {"a": (0, 7), "b": (0, 5), "c": (0, 3)}
 SPACE = ceopt.FeatureSpace(

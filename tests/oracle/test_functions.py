@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import ceopt
 from ceopt import AtLeast, AtMost, Between, CeoptError, Hull, MaxChanges, OtherThan, Probability, metrics, verify
-from ceopt.formulations.predictors.read import is_function
+from ceopt.formulations.predictors.readers import is_function
 from ceopt.oracle.model import FunctionOracle, FunctionTarget, model_behind
 
 X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 6.0], "job": ["clerk", "cook", "cook", "clerk"], "age": [20, 30, 40, 50]})

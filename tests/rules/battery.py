@@ -24,7 +24,7 @@ import ceopt
 from ceopt.formulations import Factual, impose, l1
 from ceopt.formulations.constraints.rule import charged_by
 from ceopt.formulations.costs import parse_cost
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.formulations.targets import parse_target
 from ceopt.solvers import Status, compile_model, solve, write

@@ -19,7 +19,7 @@ from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import SomeStay
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.targets import AtLeast, parse_target
 from ceopt.search.solve_program import ProgramSolver

@@ -32,8 +32,8 @@ from xgboost import XGBClassifier, XGBRegressor
 import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
+from ceopt.formulations.predictors.readers import read
+from ceopt.formulations.predictors.readers.sklearn.trees import adds_in_order
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers import solve

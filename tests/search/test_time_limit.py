@@ -121,7 +121,7 @@ def ask(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
 READING = {
     "ceopt.search.prepare.open_model": "opening the model",
     "ceopt.search.prepare.read": "reading the model",
-    "ceopt.formulations.predictors.read.pipeline.probe": "reading the steps of the pipeline",
+    "ceopt.formulations.predictors.readers.pipeline.probe": "reading the steps of the pipeline",
     "ceopt.search.prepare.check_formulation": "checking the settings",
 }
 
@@ -206,7 +206,7 @@ WITHIN = {
         "network",
         (),
     ),
-    "the columns read": ("ceopt.formulations.predictors.read.pipeline.Column", "encoded", ()),
+    "the columns read": ("ceopt.formulations.predictors.readers.pipeline.Column", "encoded", ()),
     "the clusters found": ("sklearn.cluster.KMeans.fit", "linear", (ceopt.Hull(clusters=2),)),
     "the points of clusters": (
         "ceopt.formulations.constraints.hull_points.vertices",

@@ -15,7 +15,7 @@ import onnx
 
 import ceopt
 from ceopt import FeatureSpace
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.solvers.errors import UnsupportedModelError, UnwritableFileError
 from ceopt.training.networks import shares_of
 

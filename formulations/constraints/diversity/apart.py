@@ -112,7 +112,7 @@ class Apart(AbstractDiversity):
     >>> import pyomo.environ as pyo
     >>> from ceopt import L1, Apart, Feature, FeatureSpace
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> space = FeatureSpace([Feature("hours", kind="continuous", lower=0, upper=9)])
     >>> model = read(Affine([1.0], -1.0, labels=("no", "yes")), space)

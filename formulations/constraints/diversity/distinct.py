@@ -91,7 +91,7 @@ class Distinct(AbstractDiversity):
     >>> from ceopt import L1, Feature, FeatureSpace
     >>> from ceopt.formulations.constraints.diversity.distinct import Distinct
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> hours = Feature("hours", kind="integer", lower=0, upper=9)
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))

@@ -16,8 +16,9 @@ from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import cost_of_column
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
-from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
+from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
+from ceopt.formulations.predictors.routes import NumberSplit, route
 from ceopt.formulations.predictors.ties import columns_read
 from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
 from ceopt.solvers.errors import InvalidValueError
@@ -172,7 +173,7 @@ class OtherDecisions(AbstractDiversity):
     >>> from ceopt import L1, Feature, FeatureSpace
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
     >>> from ceopt.formulations.predictors import TreeEnsemble
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
@@ -236,7 +237,7 @@ class OtherSupport(AbstractDiversity):
     >>> from ceopt import L1, Feature, FeatureSpace
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherSupport
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
@@ -471,7 +472,7 @@ class OtherCells(AbstractDiversity):
     >>> from ceopt import L1, Feature, FeatureSpace
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherCells
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
@@ -585,7 +586,7 @@ class OtherCluster(AbstractDiversity):
     >>> from ceopt.formulations.constraints.hull import Hull
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherCluster
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> space = FeatureSpace([Feature("hours", kind="continuous", lower=0, upper=9)])
     >>> model = read(Affine([1.0], -1.0, labels=("no", "yes")), space)
@@ -677,7 +678,7 @@ class SomeStay(AbstractDiversity):
     >>> from ceopt import L1, Feature, FeatureSpace
     >>> from ceopt.formulations.constraints.diversity.diversity import SomeStay
     >>> from ceopt.formulations.predictors import Affine
-    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.predictors.readers import read
     >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])

@@ -14,7 +14,7 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded, Embed
 from ceopt.formulations.predictors.embed.networks import BigMNetwork, ExtendedNetwork, PartitionNetwork
 from ceopt.formulations.predictors.embed.trees import LeafTrees, MisicTrees, OrderedTrees
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.read_model import read_model
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError, within_memory
@@ -174,7 +174,7 @@ def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | 
 def _read(model: Any, space: FeatureSpace, *, is_given: bool) -> Predictor:
     """Read the model, and say of a space that was not given where it is from."""
     try:
-        return read(model, space)
+        return read_model(model, space)
     except CeoptError as error:
         if is_given:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, final
 
@@ -17,8 +17,8 @@ from ceopt.formulations.columns import AbstractCoordinate
 from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.digits import digits
-from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import names_of
+from ceopt.formulations.predictors.readers import open_model
+from ceopt.formulations.predictors.readers.model_input import names_of
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval, Levels
@@ -362,7 +362,11 @@ def space_of(model: Any, x: Mapping[str, Any]) -> FeatureSpace:
         A column that the model does not have, or one that is not given.
     """
     opened = open_model(model)
-    names = None if isinstance(opened, AbstractRepresentation) else names_of(opened, _WrittenNames(x))  # type: ignore[arg-type]
+    names: Sequence[str] | None
+    if isinstance(opened, AbstractRepresentation):
+        names = opened.columns
+    else:
+        names = names_of(opened, _WrittenNames(x))  # type: ignore[arg-type]
     if names is None:
         count = getattr(opened, "n_features_in_", getattr(opened, "n_inputs", None))
         text = "columns without names" if count is None else f"{count} columns without names"

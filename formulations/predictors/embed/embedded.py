@@ -30,8 +30,8 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear_form import LinearForm, total
 from ceopt.formulations.predictors.margin import DecisionMargin, margin_of
-from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.readers import open_model
+from ceopt.formulations.predictors.readers.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
 from ceopt.formulations.space.encoding import WIDE, nonzero_entries
 from ceopt.formulations.space.feature import MISSING

@@ -29,8 +29,8 @@ from ceopt.formulations.predictors.embed.reachable_leaves import (
     cuts_in_reach,
     place_of,
     prune,
-    route,
 )
+from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import point_row

@@ -22,7 +22,7 @@ import ceopt
 from ceopt.formulations import Columns, Factual, Reaches, embed, embedding_error
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import Status, solve
 from ceopt.solvers.errors import (

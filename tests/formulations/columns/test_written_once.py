@@ -15,7 +15,7 @@ from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints import AbstractRule, AllowedValues, IfThen, Linear, MaxChanges
 from ceopt.formulations.costs import L0, L1, L2, Percentile
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers.errors import UnboundedFeatureError, UnknownNameError

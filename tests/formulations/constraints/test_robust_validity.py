@@ -27,7 +27,7 @@ from ceopt import Feature, FeatureSpace, RobustValidity
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
 from ceopt.formulations.constraints.robust_validity import column_names, row_seen
 from ceopt.formulations.predictors import Affine
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.solvers import compile_model, model_summary, solve, write
 from ceopt.solvers import read as read_program
 from ceopt.solvers.problem import ProblemClass

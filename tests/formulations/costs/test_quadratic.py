@@ -27,7 +27,7 @@ from ceopt.formulations.constraints.rule import RuleCharges
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.costs.base import CostCutoff, InUnits
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Levels, reach_of
 from ceopt.search.warm_start import grid_around

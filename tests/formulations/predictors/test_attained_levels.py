@@ -15,7 +15,7 @@ import ceopt
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.predictor import Combination
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import (
     default_margin,
     link_rounding,

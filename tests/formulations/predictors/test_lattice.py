@@ -9,7 +9,7 @@ import pytest
 
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import columns_read, is_on_lattice
 from ceopt.formulations.space.reachable import Interval, Levels
 

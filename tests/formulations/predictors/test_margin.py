@@ -17,7 +17,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, Sta
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import (
     default_margin,
     encoding_rounding,

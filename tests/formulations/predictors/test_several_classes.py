@@ -23,7 +23,7 @@ from ceopt import FeatureSpace, Probability
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import default_margin
 from ceopt.solvers.errors import UnsupportedModelError
 

@@ -29,7 +29,7 @@ from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.formulations.constraints.rule import charged_by
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
 from ceopt.formulations.predictors import Affine
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast

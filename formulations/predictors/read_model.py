@@ -1,0 +1,383 @@
+"""What was read of a model, to build on: its splits and leaves in raw units, a target as one score, and a memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
+from ceopt.formulations.predictors.readers import open_model, read
+from ceopt.formulations.predictors.representation import (
+    NEVER,
+    AbstractRepresentation,
+    Affine,
+    Decision,
+    ReluNetwork,
+    score_needed,
+    sign_of,
+)
+from ceopt.formulations.predictors.routes import LevelSplit, NumberSplit, RoutedTree, route
+from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.feature import MISSING, Feature
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+
+#: What a node admits of a column that its path splits: (least, greatest) of a number, or the ranks of levels; and
+#: whether a missing cell goes there.
+_Admitted: TypeAlias = "tuple[float, float, bool] | frozenset[float]"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadModel(Predictor):
+    """A model as it was read over the columns of a space; :func:`read_model` makes one, ``embed`` takes it.
+
+    Attributes
+    ----------
+    core
+        What the estimator computes of the encoded columns: ``Affine``, ``ReluNetwork``, ``TreeEnsemble`` or
+        ``Combination``, with their arrays.
+    encoding
+        What the estimator sees of the raw columns; ``encoding.matrix(coordinates)`` is its input.
+    model, space
+        The user's own model, and the raw columns.
+    """
+
+    def signed(self, target: Any) -> ReadModel:
+        """Return the model whose one score is at least 0 where the target is reached: a target as arrays.
+
+        Parameters
+        ----------
+        target
+            A label of two, a probability, ``AtLeast`` or ``AtMost``.
+
+        Returns
+        -------
+        ReadModel
+            A classifier with labels False and True. Its score is the slack of the decision, in the unit of ``margin=``.
+
+        Raises
+        ------
+        InvalidValueError
+            Several rivals or both ends of a range decide, so no one score does.
+        """
+        weights, level, ties = self._side(parse_target(target, self.labels), target)
+        decision: Decision = "nonnegative" if ties else "positive"
+        core = _one_score(self, np.array(weights), level, decision)
+        encoding = self.encoding
+        if isinstance(core, Combination):
+            encoding = coordinate_encoding(self.space)
+        return ReadModel(core, encoding, core, self.space)
+
+    def _side(self, asked: Target, target: Any) -> tuple[list[float], float, bool]:
+        """Return weights of the scores, the level that they have to reach, and whether the level itself does."""
+        core = self.core
+        match asked:
+            case Values() if math.isinf(asked.high):
+                return [1.0], asked.low, True
+            case Values() if math.isinf(asked.low):
+                return [-1.0], -asked.high, True
+            case ProbabilityOf() if core.probability == "share":
+                return np.eye(core.n_scores)[asked.position].tolist(), asked.at_least, True
+            case ProbabilityOf() if core.probability is not None:
+                needed = score_needed(core.probability, asked.position, asked.at_least)
+                if math.isfinite(needed):
+                    return [sign_of(asked.position)], needed, True
+            case Labels() if len(asked.wanted) == len(asked.others) == 1:
+                (label,), (rival,) = asked.wanted, asked.others
+                weights, level = core.against(label, rival)
+                if abs(level) < NEVER:
+                    unit = 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
+                    return [unit * weight for weight in weights], level, core.head.wins_ties(label, rival)
+        raise InvalidValueError(
+            "signed", "a target that one score decides", f"target is {target!r}",
+            "Ask for a label of two, a probability, AtLeast or AtMost; block.margin(target) takes every target.",
+        )  # fmt: skip
+
+    @property
+    def splits(self) -> Mapping[str, tuple[tuple[Any, Any], ...]]:
+        """Per column that trees split, ascending: (greatest value left, least value right) of each split.
+
+        Raw units: ``x.above[name, left]`` is that split's binary. Of an ordered column the two are neighbouring levels;
+        where levels of another set go left, (levels left, levels right) as tuples.
+        """
+        found: dict[str, set[tuple[Any, Any]]] = {}
+        for part in self._trees():
+            for tree in route(part):
+                for split in tree.splits:
+                    if split is not None and not (isinstance(split, NumberSplit) and split.left == split.right):
+                        found.setdefault(split.name, set()).add(_pair(split, self.space[split.name]))
+        return {name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items()}
+
+    def leaves(self, tree: int) -> pd.DataFrame:
+        """Return the leaves of one tree in raw units: what reaches each, and its value.
+
+        Parameters
+        ----------
+        tree
+            Position among all trees of the model.
+
+        Returns
+        -------
+        DataFrame
+            Index ``leaf``. A column for each raw column that the tree splits: (least, greatest) of a number, infinite
+            where nothing ends it, the levels of others; with ``missing`` the columns whose missing cell goes there; and
+            ``value``, or one column for each label.
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model has no trees.
+        InvalidValueError
+            It has not so many.
+        """
+        places = [(part, position) for part in self._trees() for position in range(len(part.core.trees))]  # type: ignore[attr-defined]
+        if not isinstance(tree, int | np.integer) or not 0 <= tree < len(places):
+            raise InvalidValueError("leaves", f"a tree from 0 to {len(places) - 1}", f"it got {tree!r}", "Choose one.")
+        part, position = places[int(tree)]
+        routed = route(part).trees[position]
+        names = list(dict.fromkeys(split.name for split in routed.splits if split is not None))
+        value_names: list[Any] = ["value"]
+        if part.core.n_scores > 1:
+            value_names = list(part.core.labels or range(part.core.n_scores))
+        rows: dict[int, dict[Any, Any]] = {}
+        for leaf, box in _leaf_boxes(routed, self.space):
+            row: dict[Any, Any] = {name: _in_words(self.space[name], box.get(name)) for name in names}
+            row["missing"] = tuple(name for name in names if _takes_missing(box.get(name)))
+            rows[leaf] = row | dict(zip(value_names, routed.value[leaf], strict=True))
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*names, "missing", *value_names])
+        if not any(self.space[name].missing is not False for name in names):
+            frame = frame.drop(columns="missing")
+        return frame.rename_axis("leaf")
+
+    def _trees(self) -> tuple[Predictor, ...]:
+        forests = self.forests
+        if not forests:
+            raise UnsupportedModelError(
+                "splits and leaves", "a model with trees", "this one has none", "Read a tree, a forest or boosting."
+            )
+        return forests
+
+
+def repr_of(pair: tuple[Any, Any]) -> tuple[int, Any]:
+    """Return what pairs are sorted by: numbers by value, before sets of levels by their text."""
+    if isinstance(pair[0], int | float) and not isinstance(pair[0], bool):
+        return 0, pair
+    return 1, tuple(map(str, pair))
+
+
+def _pair(split: NumberSplit | LevelSplit, feature: Feature) -> tuple[Any, Any]:
+    if isinstance(split, NumberSplit):
+        return split.left, split.right
+    ranks = range(len(feature.levels))
+    left = [rank for rank in ranks if rank in split.ranks]
+    right = [rank for rank in ranks if rank not in split.ranks]
+    words = feature.levels
+    if feature.kind != "categorical" and left and right:
+        if max(left) < min(right):
+            return words[max(left)], words[min(right)]
+        if max(right) < min(left):
+            return words[max(right)], words[min(left)]
+    return tuple(words[rank] for rank in left), tuple(words[rank] for rank in right)
+
+
+def _leaf_boxes(tree: RoutedTree, space: FeatureSpace) -> Iterator[tuple[int, dict[str, _Admitted]]]:
+    """Yield each leaf with what its path admits; a path that nothing takes ends in no leaf."""
+    waiting: list[tuple[int, dict[str, _Admitted]]] = [(0, {})]
+    while waiting:
+        node, box = waiting.pop()
+        if tree.is_leaf[node]:
+            yield node, box
+            continue
+        split = tree.splits[node]
+        if split is None:
+            waiting.append((tree.left[node], box))
+            continue
+        left, right = _divided(split, box.get(split.name), space[split.name])
+        for child, part in ((tree.right[node], right), (tree.left[node], left)):
+            if part is not None:
+                waiting.append((child, {**box, split.name: part}))
+
+
+def _divided(
+    split: NumberSplit | LevelSplit, known: _Admitted | None, feature: Feature
+) -> tuple[_Admitted | None, _Admitted | None]:
+    """Return what of a column goes left and right, None for nothing."""
+    if isinstance(split, LevelSplit):
+        everything = frozenset(map(float, range(len(feature.levels))))
+        if feature.missing is not False:
+            everything |= {MISSING}
+        admitted = known if isinstance(known, frozenset) else everything
+        left, right = admitted & split.ranks, admitted - split.ranks
+        return left or None, right or None
+    low, high, gap = -math.inf, math.inf, feature.missing is not False
+    if isinstance(known, tuple):
+        low, high, gap = known
+    sides: list[_Admitted | None] = []
+    for least, greatest, takes_gap in (
+        (low, min(high, split.left), gap and split.missing_left),
+        (max(low, split.right), high, gap and not split.missing_left),
+    ):
+        is_empty = least > greatest or (math.isinf(least) and least == greatest)
+        if is_empty and not takes_gap:
+            sides.append(None)
+        elif is_empty:
+            sides.append((math.inf, -math.inf, True))
+        else:
+            sides.append((least, greatest, takes_gap))
+    return sides[0], sides[1]
+
+
+def _in_words(feature: Feature, admitted: _Admitted | None) -> Any:
+    """Return what a leaf admits of a column: (least, greatest) of a number, levels as a tuple."""
+    if isinstance(admitted, tuple):
+        return admitted[:2]
+    if feature.is_finite:
+        ranks = range(len(feature.levels)) if admitted is None else sorted(k for k in admitted if k != MISSING)
+        return tuple(feature.levels[int(rank)] for rank in ranks)
+    return -math.inf, math.inf
+
+
+def _takes_missing(admitted: _Admitted | None) -> bool:
+    if isinstance(admitted, tuple):
+        return admitted[2]
+    return admitted is None or MISSING in admitted
+
+
+def _one_score(predictor: Predictor, weights: Any, level: float, decision: Decision) -> AbstractRepresentation:
+    """Return the representation of ``weights @ scores - level``."""
+    core = predictor.core
+    labels = (False, True)
+    if isinstance(core, Affine):
+        intercept = float(weights @ core.intercept) - level
+        return Affine(
+            weights @ core.weights, intercept, labels=labels, decision=decision, dtype=core.dtype, columns=core.columns
+        )
+    if isinstance(core, ReluNetwork):
+        last = (weights @ core.weights[-1])[None, :]
+        bias = [float(weights @ core.biases[-1]) - level]
+        return ReluNetwork(
+            [*core.weights[:-1], last], [*core.biases[:-1], bias],
+            activations=core.activations, labels=labels, decision=decision, dtype=core.dtype, columns=core.columns,
+        )  # fmt: skip
+    if isinstance(core, TreeEnsemble):
+        trees = [dataclasses.replace(tree, value=(tree.value @ weights)[:, None]) for tree in core.trees]
+        return TreeEnsemble(
+            trees, float(weights @ core.base) - level * core.divisor,
+            right_gap=core.right_gap, labels=labels, divisor=core.divisor, input_dtype=core.input_dtype,
+            decision=decision, n_inputs=core.n_inputs, columns=core.columns,
+        )  # fmt: skip
+    return Combination([predictor], [weights[None, :]], -level, labels=labels, decision=decision)
+
+
+# ==== Reading with a memory ===========================================================================================
+
+#: Models that are remembered.
+_KEPT: Final = 8
+_MEMORY: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
+_LOCK = Lock()
+
+
+def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
+    """Read a fitted model over the raw columns of a space, to build on; what was read before is not read again.
+
+    The last eight models are remembered by their content, so a model that was fitted again, or a file that was written
+    again, is read again.
+
+    Parameters
+    ----------
+    model
+        As for :func:`ceopt.explain`: a fitted model of a library, a file, or a representation from plain arrays.
+    space
+        The raw columns. By default numbers without bounds, by the names that the model was fitted on or that a
+        representation has.
+
+    Returns
+    -------
+    ReadModel
+        With ``.core`` (arrays), ``.encoding``, ``.splits``, ``.leaves(tree)`` and ``.signed(target)``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        As for :func:`ceopt.explain`.
+    InvalidTypeError
+        No space is given, and the model does not name its columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from ceopt import FeatureSpace
+    >>> X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 5.0], "age": [30, 60, 30, 60]})
+    >>> tree = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    >>> found = read_model(tree, FeatureSpace.infer(X))
+    >>> [round(left, 6) for left, right in found.splits["income"]]
+    [3.0]
+    >>> found is read_model(tree, FeatureSpace.infer(X))
+    True
+    """
+    if space is None:
+        space = _space_of(model)
+    if not isinstance(space, FeatureSpace):
+        raise InvalidTypeError("read", "a FeatureSpace", f"space is {type(space).__name__}", "Describe the columns.")
+    if isinstance(model, ReadModel):
+        return model
+    content = None
+    if not isinstance(model, Predictor):
+        content = content_of(Path(model).read_bytes() if _is_file(model) else model)
+    if content is None:
+        return _as_read(read(model, space))
+    key = (content, space)
+    with _LOCK:
+        known = _MEMORY.get(key)
+        if known is not None:
+            _MEMORY.move_to_end(key)
+    if known is not None and (known.model is model or isinstance(model, str | bytes | Path)):
+        return known
+    if known is None:
+        known = _as_read(read(model, space))
+    else:  # as much the same as one object is another's copy: verification asks the one that was given
+        known = dataclasses.replace(known, model=model)
+    with _LOCK:
+        _MEMORY[key] = known
+        _MEMORY.move_to_end(key)
+        while len(_MEMORY) > _KEPT:
+            _MEMORY.popitem(last=False)
+    return known
+
+
+def _as_read(predictor: Predictor) -> ReadModel:
+    return ReadModel(predictor.core, predictor.encoding, predictor.model, predictor.space)
+
+
+def _is_file(model: Any) -> bool:
+    return isinstance(model, str | Path) and Path(model).is_file()
+
+
+def _space_of(model: Any) -> FeatureSpace:
+    """Return a space of numbers by the names that a model has for its columns."""
+    if isinstance(model, Predictor):
+        return model.space
+    names: Any = None
+    if isinstance(model, AbstractRepresentation):
+        names = model.columns or [f"x{k}" for k in range(model.n_inputs)]
+    else:
+        names = getattr(open_model(model), "feature_names_in_", None)
+    if names is None:
+        raise InvalidTypeError(
+            "read", "a space, or a model that was fitted on a frame", "the model does not name its columns",
+            "Pass space=FeatureSpace.infer(X_train).",
+        )  # fmt: skip
+    return FeatureSpace([Feature(str(name), kind="continuous") for name in names])

@@ -1,0 +1,244 @@
+"""``predictors.read``: what was read of a model in raw units, a target as one score, and what is remembered."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyomo.environ as pyo
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import ceopt
+from ceopt.formulations import Factual, Reaches, embed, predictors
+from ceopt.formulations.predictors import Affine, ReadModel, ReluNetwork, TreeEnsemble, readers
+from ceopt.formulations.predictors import read_model as module
+from ceopt.solvers import solve
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(
+    {
+        "income": RNG.uniform(0, 9, 200),
+        "job": RNG.choice(["clerk", "nurse", "none"], 200),
+        "age": RNG.integers(18, 60, 200),
+    }
+)
+Y = np.where(np.sin(X["income"]) + (X["job"] == "nurse") + X["age"] / 60 > 1.2, "good", "bad")
+SPACE = ceopt.FeatureSpace.infer(X, moves={"age": "any"})
+
+
+def pipeline(estimator: Any) -> Any:
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder=StandardScaler())
+    return make_pipeline(encoder, estimator).fit(X, Y)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    asked: list[Any] = []
+    original = readers.read
+
+    def counted(model: Any, space: Any) -> Any:
+        asked.append(model)
+        return original(model, space)
+
+    monkeypatch.setattr(module, "read", counted)
+    module._MEMORY.clear()
+    return asked
+
+
+# ---- what is remembered ----------------------------------------------------------------------------------------------
+def test_a_second_embed_of_a_model_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = reads(monkeypatch)
+    model = pipeline(LogisticRegression())
+    m = pyo.ConcreteModel()
+    for place in range(4):
+        m.add_component(f"x{place}", Factual(SPACE, X.iloc[place]))
+        m.add_component(f"p{place}", embed(model, m.component(f"x{place}")))
+    assert len(asked) == 1
+    assert predictors.read(model, SPACE) is m.p0.predictor
+    assert len(asked) == 1
+
+
+def test_a_model_that_was_fitted_again_is_read_again_and_a_copy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = reads(monkeypatch)
+    model = pipeline(DecisionTreeClassifier(max_depth=2))
+    first = predictors.read(model, SPACE)
+    twin = predictors.read(copy.deepcopy(model), SPACE)
+    assert len(asked) == 1
+    assert twin.model is not model
+    model.fit(X, Y[::-1])
+    again = predictors.read(model, SPACE)
+    assert len(asked) == 2
+    assert again is not first
+    assert predictors.read(model, SPACE.update("age", upper=99)) is not again
+
+
+def test_a_file_that_was_written_again_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    asked = reads(monkeypatch)
+    numbers = X[["income", "age"]]
+    space = ceopt.FeatureSpace.infer(numbers, moves={"age": "any"})
+    path = tmp_path / "model.json"
+    for depth in (1, 2):
+        xgboost.XGBClassifier(n_estimators=2, max_depth=depth).fit(numbers, Y == "good").save_model(path)
+        predictors.read(path, space)
+        predictors.read(path, space)
+        assert len(asked) == depth
+
+
+# ---- splits and leaves -----------------------------------------------------------------------------------------------
+def test_leaves_hold_the_rows_that_the_library_sends_there() -> None:
+    forest = pipeline(RandomForestClassifier(4, max_depth=4, random_state=0))
+    read = predictors.read(forest, SPACE)
+    nodes = forest[-1].apply(forest[0].transform(X))
+    for tree in range(4):
+        leaves = read.leaves(tree)
+        for place in range(0, 200, 3):
+            row = X.iloc[place]
+            inside = [
+                leaf
+                for leaf, box in leaves.iterrows()
+                if all(
+                    (row[name] in box[name]) if name == "job" else box[name][0] <= row[name] <= box[name][1]
+                    for name in X.columns
+                    if name in leaves.columns
+                )
+            ]
+            assert len(inside) == 1
+            shares = forest[-1].estimators_[tree].tree_.value[nodes[place, tree]][0]
+            np.testing.assert_allclose(leaves.loc[inside[0], ["bad", "good"]].astype(float), shares)
+
+
+def test_splits_are_pairs_of_neighbours_or_sets_of_levels() -> None:
+    read = predictors.read(pipeline(GradientBoostingClassifier(n_estimators=8, random_state=0)), SPACE)
+    assert all(np.nextafter(left, np.inf) == right for left, right in read.splits["income"])
+    assert list(read.splits["income"]) == sorted(read.splits["income"])
+    assert all(set(left) | set(right) == {"clerk", "nurse", "none"} for left, right in read.splits["job"])
+
+
+def test_ordered_levels_are_split_between_neighbours() -> None:
+    frame = pd.DataFrame({"rooms": [1, 2, 4, 8] * 10})
+    space = ceopt.FeatureSpace([ceopt.Feature("rooms", kind="ordinal", levels=(1, 2, 4, 8))])
+    tree = DecisionTreeClassifier().fit(frame, frame["rooms"] > 3)
+    read = predictors.read(tree, space)
+    assert read.splits == {"rooms": ((2, 4),)}
+    assert read.leaves(0)["rooms"].tolist() == [(1, 2), (4, 8)]
+
+
+def test_where_a_missing_cell_goes_is_said() -> None:
+    frame = X[["income", "age"]].copy()
+    frame.loc[::3, "income"] = np.nan
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(frame, Y)
+    space = ceopt.FeatureSpace.infer(frame, moves={"age": "any"})
+    leaves = predictors.read(tree, space).leaves(0)
+    missing = leaves[["income" in names for names in leaves["missing"]]]
+    gaps = frame[frame["income"].isna()]
+    for place in range(len(gaps)):
+        age = gaps["age"].iloc[place]
+        boxes = missing
+        if "age" in leaves.columns:
+            boxes = missing[[low <= age <= high for low, high in missing["age"]]]
+        assert len(boxes) == 1
+        assert boxes["good"].iloc[0] == pytest.approx(tree.predict_proba(gaps.iloc[[place]])[0, 1])
+
+
+def test_what_has_no_trees_and_no_such_tree_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="has none"):
+        _ = predictors.read(pipeline(LogisticRegression()), SPACE).splits
+    with pytest.raises(InvalidValueError, match="tree from 0 to 1"):
+        predictors.read(pipeline(RandomForestClassifier(2)), SPACE).leaves(2)
+
+
+# ---- a target as one score -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        MLPClassifier((4,), solver="lbfgs", max_iter=4000, alpha=0.1, random_state=0),
+        GradientBoostingClassifier(n_estimators=5, random_state=0),
+        RandomForestClassifier(5, max_depth=3, random_state=0),
+        VotingClassifier([("a", DecisionTreeClassifier(max_depth=2)), ("b", LogisticRegression())]),
+    ],
+)
+@pytest.mark.parametrize("target", ["good", "bad"])
+def test_the_signed_score_says_what_the_model_says(estimator: Any, target: str) -> None:
+    model = pipeline(estimator)
+    signed = predictors.read(model, SPACE).signed(target)
+    assert isinstance(signed, ReadModel)
+    coordinates = np.array([list(SPACE.row(X.iloc[place]).values()) for place in range(len(X))])
+    scores = signed.score(coordinates)
+    assert scores.shape == (len(X),)
+    reached = model.predict(X) == target
+    np.testing.assert_array_equal(signed.core.head.decide(scores), reached)
+    row = X[~reached].iloc[0]
+    space = SPACE.update("job", mutable=False)
+    first = ceopt.explain(model, row, space, target=target)
+    second = ceopt.explain(signed, row, space, target=True)
+    assert (first.status, second.status) == ("optimal", "optimal")
+    assert second[0].cost == pytest.approx(first[0].cost, rel=1e-4, abs=1e-6)
+
+
+def test_the_signed_score_has_the_arrays_of_the_model() -> None:
+    model = LogisticRegression().fit(X[["income", "age"]], Y)
+    read = predictors.read(model, ceopt.FeatureSpace.infer(X[["income", "age"]], moves={"age": "any"}))
+    core: Any = read.signed("bad").core
+    np.testing.assert_allclose(core.weights, -model.coef_)
+    np.testing.assert_allclose(core.intercept, -model.intercept_)
+    likely: Any = read.signed(ceopt.Probability("good", 0.8)).core
+    np.testing.assert_allclose(likely.intercept, model.intercept_ - np.log(4))
+
+
+def test_several_rivals_have_no_one_score() -> None:
+    model = LogisticRegression().fit(X[["income", "age"]], X["job"])
+    read = predictors.read(model, ceopt.FeatureSpace.infer(X[["income", "age"]], moves={"age": "any"}))
+    with pytest.raises(InvalidValueError, match=r"block\.margin"):
+        read.signed("nurse")
+
+
+# ---- some columns of a space -----------------------------------------------------------------------------------------
+def test_plain_arrays_read_the_columns_that_they_name() -> None:
+    stump = {"feature": 1, "threshold": 5.0, "left": {"value": -1.0}, "right": {"value": 1.0}}
+    models = [
+        Affine([0.1, 1.0], -8.0, labels=("bad", "good"), columns=["age", "income"]),
+        TreeEnsemble([stump], labels=("bad", "good"), columns=["age", "income"]),
+        ReluNetwork([[[0.0, 1.0]], [[1.0]]], [[0.0], [-5.0]], labels=("bad", "good"), columns=["age", "income"]),
+    ]
+    row = X.iloc[0] if Y[0] == "bad" else X.iloc[1]
+    row = row.copy()
+    row["income"], row["age"], row["job"] = 1.0, 30, "clerk"
+    for model, least in zip(models, (5.0, 5.0, 5.0), strict=True):
+        answer = ceopt.explain(model, row, SPACE.only("income"), target="good", cost=ceopt.L1(scale="none"))
+        assert answer.status == "optimal"
+        assert answer[0].values["income"] == pytest.approx(least, rel=1e-4)
+        m = pyo.ConcreteModel()
+        m.x = Factual(SPACE.only("income"), row)
+        m.p = embed(model, m.x)
+        m.valid = Reaches(m.p, "good")
+        m.least = pyo.Objective(expr=m.x.raw["income"])
+        assert solve(m).status == "optimal"
+
+
+def test_columns_that_are_not_there_are_named() -> None:
+    with pytest.raises(InvalidValueError, match="2 different column names"):
+        Affine([1.0, 2.0], 0.0, columns=["income"])
+    with pytest.raises(ceopt.CeoptError, match="wage"):
+        predictors.read(Affine([1.0], 0.0, columns=["wage"]), SPACE)
+    with pytest.raises(ceopt.CeoptError, match="'job' is categorical"):
+        predictors.read(Affine([1.0], 0.0, columns=["job"]), SPACE)
+
+
+def test_without_a_space_columns_are_numbers_by_the_models_own_names() -> None:
+    model = LinearRegression().fit(X[["income", "age"]], X["age"])
+    read = predictors.read(model)
+    assert (read.space.names, read.space["age"].kind) == (("income", "age"), "continuous")
+    with pytest.raises(InvalidTypeError, match="does not name its columns"):
+        predictors.read(LinearRegression().fit(X[["income", "age"]].to_numpy(), X["age"]))
