@@ -320,7 +320,7 @@ def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
     >>> import pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from ceopt import FeatureSpace
-    >>> X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 5.0], "age": [30, 60, 30, 60]})
+    >>> X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 5.0], "rooms": [3, 6, 3, 6]})
     >>> tree = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
     >>> found = read_model(tree, FeatureSpace.infer(X))
     >>> [round(left, 6) for left, right in found.splits["income"]]

@@ -262,7 +262,7 @@ class Encoding:
                 raise InvalidTypeError(
                     "A representation from plain arrays", "columns that are numbers",
                     f"{feature.name!r} is categorical with level {feature.levels[0]!r}",
-                    "Name the other columns (columns=[...]), or code the levels as numbers.",
+                    "Code the levels as numbers, or one 0/1 column per level, or name the others: columns=[...].",
                 )  # fmt: skip
             table = feature.levels if numeric else range(len(feature.levels))
             columns.append(Column(feature.name, table=tuple(map(float, table))))

@@ -26,7 +26,7 @@ COLUMNS = ["a", "b", "c", "d"]
 def test_a_kind_of_model_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xgboost, "MODELS", {"tree": ("Booster",)})
     with pytest.raises(
-        UnknownNameError, match=r"read\.xgboost needs .* kind of model is 'tree'.*Choose from: linear, trees"
+        UnknownNameError, match=r"readers\.xgboost needs .* kind of model is 'tree'.*Choose from: linear, trees"
     ):
         supported()
 
