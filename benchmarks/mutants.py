@@ -101,13 +101,8 @@ NAMED = (
         "(1.0 + CHEAPER + share) + LEAST_CHEAPER",
         "(1.0 + 1e3 * CHEAPER) + 1e3 * LEAST_CHEAPER",
     ),
-    (
-        "solvers/pool/ranking.py",
-        "NBest._is_within",
-        "<= self.runner.relative_gap",
-        "<= 1e3 * self.runner.relative_gap",
-    ),
-    ("solvers/pool/ranking.py", "NBest._holds", "> self.runner.relative_gap", "> 1e3 * self.runner.relative_gap"),
+    ("solvers/pool/ranking.py", "NBest._is_within", "<= self._gap_at(loss)", "<= 1e3 * self._gap_at(loss)"),
+    ("solvers/pool/ranking.py", "NBest._holds", "> self._gap_at(loss)", "> 1e3 * self._gap_at(loss)"),
     (
         "solvers/pool/ranking.py",
         "_Met._add",
