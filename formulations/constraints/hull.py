@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
@@ -24,7 +24,7 @@ from ceopt.formulations.constraints.hull_points import (
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Point
 from ceopt.formulations.costs.base import SCALE, scale_of
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.space import rows_to_keep, taken
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -32,23 +32,23 @@ from ceopt.solvers.checks import (
     Choice,
     Flag,
     Instance,
+    ListOf,
     OrNone,
     Real,
     Refusal,
     Whole,
     check_fields,
 )
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.space.space import FeatureSpace
 
 # ==== A hull rule in a sentence, and in code that fits on a line ======================================================
 
 _OPTIONS = {"radius": 0.0, "norm": "l1", "scale": "range", "clusters": None, "enlarge": False, "penalty": None}
-_OPTIONS |= {"name": None, "sample": None}
+_OPTIONS |= {"name": None, "sample": None, "columns": None}
 
 
 def sentence_of(hull: Any, points: HullPoints | None) -> str:
@@ -60,6 +60,8 @@ def sentence_of(hull: Any, points: HullPoints | None) -> str:
     if scale != "none":
         columns = f"columns by {scale}"
     rows = _rows(hull, points)
+    if hull.columns is not None:
+        rows = f"{rows} in {', '.join(hull.columns)}"
     charge = ""
     if hull.penalty is not None:
         charge = f", at {digits(hull.penalty)} for each unit of l1 off it"
@@ -118,6 +120,7 @@ _AT_LEAST_0 = Real(
 )
 _FINITE = Real(finite=True, otherwise=Refusal("a finite {name}", "Leave it out: radius is a limit."))
 _NO_COUNT = Refusal("a whole number of at least 1 as {name}", "Give for example 1000.")
+_NO_NAMES = Refusal("a list of column names as {name}", "Name some columns.", error=InvalidTypeError)
 _CHECKS = {
     "name": RULE_NAME,
     "data": OrNone(Instance(pd.DataFrame, _NO_FRAME)),
@@ -127,6 +130,9 @@ _CHECKS = {
     "penalty": OrNone(AllOf((_AT_LEAST_0, _FINITE))),
     "sample": OrNone(Whole(1, None, _NO_COUNT)),
     "enlarge": Flag(),
+    "columns": OrNone(
+        ListOf(Refusal("a list of column names as {name}", "Name some columns.", error=InvalidTypeError))
+    ),
 }
 
 
@@ -204,6 +210,8 @@ class Hull(AbstractElastic):
         Name in exports and reports.
     sample
         Use at most so many rows, drawn with seed 0 before they are grouped.
+    columns
+        Names of the columns that the hull is of; by default all. The others are free, and ``data`` need not have them.
 
     Raises
     ------
@@ -249,6 +257,7 @@ class Hull(AbstractElastic):
     penalty: float | None = field(default=None, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
     sample: int | None = field(default=None, kw_only=True)
+    columns: Sequence[str] | None = field(default=None, kw_only=True)
     _known: dict[str, Any] = field(default_factory=dict, init=False)
     manifest: ClassVar[Manifest] = Manifest(
         title="within a radius of the hull of rows",
@@ -282,7 +291,7 @@ class Hull(AbstractElastic):
     # ---- the points --------------------------------------------------------------------------------------------------
     def check(self, space: FeatureSpace) -> None:
         """Refuse scales and rows that do not fit the space."""
-        scale_of("Hull", self.scale, space)
+        scale_of("Hull", self.scale, self._own(space))
         if self.data is not None:
             self._points(space)
 
@@ -301,7 +310,10 @@ class Hull(AbstractElastic):
                 "Hull", "rows of the target class", "there is none in the data",
                 "Give data that has some, or the rows themselves: Hull(frame).",
             )  # fmt: skip
-        points = hull_points(space, favoured, scale=self.scale, clusters=self.clusters, sample=self.sample)
+        own = self._own(space)
+        if own is not space:
+            favoured = favoured[:, [space.names.index(name) for name in own.names]]
+        points = hull_points(own, favoured, scale=self.scale, clusters=self.clusters, sample=self.sample)
         return self._knowing(space, points)
 
     def _knowing(self, space: FeatureSpace, points: HullPoints, **changes: Any) -> Self:
@@ -312,7 +324,7 @@ class Hull(AbstractElastic):
     def _points(self, space: FeatureSpace) -> HullPoints:
         """Return the points in the columns of a space; they are made once for all spaces that differ in reach alone."""
         known = self._known.get("space")
-        if known is None or (known is not space and not are_alike(known, space, self.scale)):
+        if known is None or (known is not space and not are_alike(self._own(known), self._own(space), self.scale)):
             if self.data is None:
                 raise InvalidValueError(
                     "Hull", "rows", "data is None and those of the target class are not known here",
@@ -324,8 +336,22 @@ class Hull(AbstractElastic):
         found: HullPoints = self._known["points"]
         return found
 
-    def _points_of_data(self, space: FeatureSpace, data: pd.DataFrame) -> HullPoints:
+    def _own(self, space: FeatureSpace) -> FeatureSpace:
+        """Return the space of the columns that the hull is of."""
+        if self.columns is None:
+            return space
+        for name in self.columns:
+            if name not in space:
+                raise UnknownNameError.among("Hull", "column", name, space.names)
+        if not self.columns:
+            raise InvalidValueError("Hull", "some columns", "columns is empty", "Name some, or leave it out.")
+        return FeatureSpace([space[name] for name in dict.fromkeys(self.columns)])
+
+    def _points_of_data(self, whole: FeatureSpace, data: pd.DataFrame) -> HullPoints:
         """Return the points of the rows of its own that lack no cell."""
+        space = self._own(whole)
+        if self.columns is not None:
+            data = data[[name for name in data.columns if name in space]]
         labels = labels_of_rows(self.clusters, len(data))
         given = self.clusters if labels is not None else None
         kept = rows_to_keep("Hull", space, data, word="data", clusters=given)

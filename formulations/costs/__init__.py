@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ceopt.formulations.columns.columns_block import Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, Count, Sum
+from ceopt.formulations.costs.between import distances, greatest_distance, norm_of_distances
 from ceopt.formulations.costs.mahalanobis import L1Mahalanobis, Mahalanobis
 from ceopt.formulations.costs.norms import L0, L1, L2, Changes, Linf
 from ceopt.formulations.costs.percentile import Percentile
@@ -64,32 +65,53 @@ def parse_cost(cost: Any) -> AbstractCost:
     return parsed
 
 
-def l0(x: Factual) -> Any:
-    """Weighted number of changed columns, as an expression over a person's block."""
-    return L0().build(require_factual("l0", x))
+def l0(x: Any, *, origin: Any = None) -> Any:
+    """Weighted number of changed columns, as an expression over a person's block.
+
+    With ``origin`` another block: of columns that differ between the two (:mod:`~ceopt.formulations.costs.between`).
+    """
+    if origin is None:
+        return L0().build(require_factual("l0", x))
+    return sum(distances("l0", x, origin, L0().prices(x.space)))
 
 
-def l1(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
-    """Weighted l1 distance, as an expression over a person's block."""
-    return L1(scale=scale, count=count).build(require_factual("l1", x))
+def l1(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
+    """Weighted l1 distance, as an expression over a person's block; with ``origin`` from another block's answer."""
+    cost = L1(scale=scale, count=count)
+    if origin is None:
+        return cost.build(require_factual("l1", x))
+    return sum(distances("l1", x, origin, cost.prices(x.space)))
 
 
-def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
-    """Square of the weighted l2 distance, as an expression over a person's block."""
-    return L2(scale=scale, squared=True, count=count).build(require_factual("l2_squared", x))
+def l2_squared(
+    x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", count: Count = "features"
+) -> Any:
+    """Square of the weighted l2 distance, as an expression over a person's block; with ``origin`` from another's."""
+    if origin is None:
+        return L2(scale=scale, squared=True, count=count).build(require_factual("l2_squared", x))
+    lengths = distances("l2_squared", x, origin, L2(scale=scale, count=count).prices(x.space))
+    return sum(length**2 for length in lengths)
 
 
-def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
+def l2(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
     """Weighted l2 distance, as an expression over a person's block: a variable that a second-order cone keeps above it.
 
-    To minimise it alone, :func:`l2_squared` has the same minimisers and needs no cone.
+    To minimise it alone, :func:`l2_squared` has the same minimisers and needs no cone. With ``origin`` from another
+    block's answer.
     """
-    return L2(scale=scale, count=count).addend().build(require_factual("l2", x))
+    if origin is None:
+        return L2(scale=scale, count=count).addend().build(require_factual("l2", x))
+    lengths = distances("l2", x, origin, L2(scale=scale, count=count).prices(x.space))
+    return norm_of_distances(x, lengths) if lengths else 0.0
 
 
-def linf(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
-    """Weighted l-infinity distance, as an expression over a person's block."""
-    return Linf(scale=scale).build(require_factual("linf", x))
+def linf(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad") -> Any:
+    """Weighted l-infinity distance, as an expression over a person's block; with ``origin`` from another's answer."""
+    cost = Linf(scale=scale)
+    if origin is None:
+        return cost.build(require_factual("linf", x))
+    lengths = distances("linf", x, origin, cost.prices(x.space))
+    return greatest_distance(x, lengths) if lengths else 0.0
 
 
 def mahalanobis(x: Factual, *, covariance: Any = None, precision: Any = None) -> Any:
