@@ -37,7 +37,7 @@ _MANIFEST = Manifest(
 
 
 @final
-class Between(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
+class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     """The distance of each column between two blocks over the same space.
 
     Parameters
@@ -183,7 +183,7 @@ def _is_beyond(sign: float, values: list[float]) -> float:
 
 def distances(who: str, x: Any, origin: Any, prices: Mapping[str, tuple[Price, ...]]) -> list[Any]:
     """Return the distance of each column between two blocks, after adding what they need to the first."""
-    block = Between(who, x, origin, {name: price for name, (price,) in prices.items()})
+    block = DistanceBetween(who, x, origin, {name: price for name, (price,) in prices.items()})
     count = sum(
         component.local_name.startswith("between_") for component in x.component_objects(pyo.Block, descend_into=False)
     )
