@@ -95,6 +95,8 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "multi-output": ("explanation/not_possible",),
     "embed model": ("explanation/program", "tutorials/own_rules"),
     "pyomo": ("tutorials/own_rules", "how_to/cones"),
+    "piecewise": ("how_to/piecewise",),
+    "sos2": ("how_to/piecewise",),
     "embedding slow": ("reference/formulations",),
     "benchmarks": ("reference/measured", "made/outside/benchmarks"),
     "spark dask ray": ("how_to/many_people",),

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear_form import LinearForm, total
+from ceopt.formulations.predictors.embed.probability import USUAL_ERROR, Probabilities, probabilities_of
 from ceopt.formulations.predictors.margin import DecisionMargin, margin_of
 from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.predictors.readers.model_input import given
@@ -63,6 +64,8 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         What was embedded: representation, encoding and the user's own model.
     x
         The person's coordinates.
+    probability
+        ``probability[label]`` for a classifier that gives some, as linear expressions.
     score
         ``score[label]`` for a classifier (one score: that of the second label, and its negative for the first);
         ``score`` for a regressor. In the model's own units.
@@ -73,6 +76,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         # Held in tuples: Pyomo would otherwise adopt the block x as a child of this one.
         self._held = (predictor, x)
         self._margins: dict[Target, DecisionMargin] = {}
+        self._probabilities: dict[float, Probabilities] = {}
         describe(self, manifest)
 
     @property
@@ -152,6 +156,71 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self.add_component(name, margin)
             self._margins[checked] = margin
         return self._margins[checked]
+
+    @property
+    def probability(self) -> Probabilities:
+        """The probabilities of the labels, as linear expressions: ``probability[label]``, within ``.error``.
+
+        Shares and votes of trees are exact, and ``.error`` is 0. A logistic output, or another link of one score, is
+        :meth:`probability_within` 1e-4.
+        """
+        return self.probability_within(USUAL_ERROR)
+
+    def probability_within(self, error: float) -> Probabilities:
+        r"""Return the probabilities of the labels, each within ``error`` of what the model's link gives at the score.
+
+        .. math:: p = l(s), \qquad |l(s) - f(s)| \le \text{error} \text{ for each score s in reach,}
+
+        with a link f, such as :math:`1 / (1 + e^{-s})`, and a non-decreasing piecewise-linear l
+        (:class:`~ceopt.formulations.predictors.embed.probability.PiecewiseLink`), exactly: p may be maximised,
+        minimised and bounded on either side, on every solver of mixed-integer programs. Asked again for the same error,
+        it is the same expressions. At 1e-4 a logistic link has at most 70 pieces, and so 7 binaries.
+
+        Parameters
+        ----------
+        error
+            From 1e-5 to below .5.
+
+        Returns
+        -------
+        Probabilities
+            Label -> expression, with ``.error``: what is proved, at most ``error``.
+
+        Raises
+        ------
+        UnsupportedModelError
+            The scores give no probabilities, are those of several labels by a softmax, or the link jumps.
+        UnboundedFeatureError
+            A column that a model with a link weighs has no bound.
+        InvalidValueError
+            The error is out of range.
+
+        Examples
+        --------
+        >>> import pyomo.environ as pyo
+        >>> from ceopt.formulations import Factual, embed
+        >>> from ceopt.formulations.predictors import Affine
+        >>> from ceopt.formulations.space import Feature, FeatureSpace
+        >>> from ceopt.solvers import solve
+        >>> space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=9)])
+        >>> m = pyo.ConcreteModel()
+        >>> m.x = Factual(space, {"income": 2.0})
+        >>> m.predictor = embed(Affine([1.0], -3.0, labels=("bad", "good"), probability="logistic"), m.x)
+        >>> good = m.predictor.probability["good"]
+        >>> m.likely = pyo.Constraint(expr=good >= 0.75)
+        >>> m.least = pyo.Objective(expr=m.x.raw["income"])
+        >>> round(solve(m).objective, 2)  # ln 3 above 3
+        4.1
+        """
+        if error not in self._probabilities:
+            name = f"probability_{len(self._probabilities)}"
+            with self.x.collecting():
+                found, parts = probabilities_of(self, error)
+            if parts is not None:
+                self.add_component(f"{name}_pieces", parts)
+            self.add_component(name, found)
+            self._probabilities[error] = found
+        return self._probabilities[error]
 
     @abstractmethod
     def combine(self, weights: Sequence[float]) -> LinearForm:
