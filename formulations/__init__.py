@@ -6,7 +6,7 @@ Each formulation is a block that states one thing; a recourse program is a few o
 from ceopt.formulations import predictors, programs
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose
-from ceopt.formulations.costs import AbstractCost, l0, l1, l2, l2_squared, linf, mahalanobis
+from ceopt.formulations.costs import AbstractCost, Cutoff, l0, l1, l2, l2_squared, linf, mahalanobis
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.embed.caller_columns import Columns
 from ceopt.formulations.predictors.embed.embedded import embedding_error
@@ -17,6 +17,7 @@ __all__ = [
     "AbstractCost",
     "AbstractRule",
     "Columns",
+    "Cutoff",
     "Factual",
     "Manifest",
     "Reaches",

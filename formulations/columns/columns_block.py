@@ -274,17 +274,26 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def decoded(self) -> dict[str, float]:
         """Return the coordinates of the current solution."""
 
-    def decode(self, solution: Any = None) -> pd.Series:
+    def decode(self, solution: Any = None, *, cell: bool = False) -> Any:
         """Return the row as a Series in raw units and dtypes.
 
         Parameters
         ----------
         solution
             One of ``result.solutions``; without one, the values that the variables hold now.
+        cell
+            Return the cell of the answer instead, a frame with a row ``lower, upper`` for each column: between which
+            values every split of the models and every rule over cuts is decided as it is. Of levels, missing cells and
+            codes both are the one taken; of a number that nothing cuts the ends of its reach.
         """
         if solution is not None:
             self._require_own(solution)
             solution.load()
+        if cell:
+            self.decoded()  # which refuses another row
+            ends = {name: self.coordinates[name].cell_here() for name in self.space.names}
+            words = {name: [self.space[name].from_coordinate(end) for end in pair] for name, pair in ends.items()}
+            return pd.DataFrame.from_dict(words, orient="index", columns=["lower", "upper"])
         frame = self.space.frame([self.decoded()])
         if len(set(frame.dtypes)) > 1:  # without object, 3 years beside 1.5 would become 3.0
             frame = frame.astype(object)

@@ -270,6 +270,11 @@ class AbstractCoordinate(AbstractCharge):
     def decode(self) -> float:
         """Return the coordinate that the variables' current values stand for."""
 
+    def cell_here(self) -> tuple[float, float]:
+        """Return the least and the greatest coordinate that the integer decisions leave; of levels the one taken."""
+        value = self.decode()
+        return value, value
+
     @abstractmethod
     def place(self, value: float) -> None:
         """Set the variables' values to those of the coordinate ``value``."""

@@ -1106,6 +1106,13 @@ class Numeric(AbstractCoordinate):
                 low, high = max(low, claim.lower), min(high, claim.upper)
         return low, high
 
+    def cell_here(self) -> tuple[float, float]:
+        """Return the cell that the integer decisions select; a label alone where the column takes one."""
+        value = self.decode()
+        if self.is_point or self.feature.is_label(value):
+            return value, value
+        return self.bounds_here()
+
     def room_here(self) -> tuple[float, float]:
         """Return where the integer decisions let the value lie: in its cell, on its side, or at the factual."""
         low, high = self._on_its_side(*self.bounds_here())

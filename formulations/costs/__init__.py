@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ceopt.formulations.columns.columns_block import Factual, require_factual
-from ceopt.formulations.costs.base import AbstractCost, Count, Sum
+from ceopt.formulations.costs.base import AbstractCost, CostCutoff, Count, Sum
 from ceopt.formulations.costs.between import distances, greatest_distance, norm_of_distances
 from ceopt.formulations.costs.mahalanobis import L1Mahalanobis, Mahalanobis
 from ceopt.formulations.costs.norms import L0, L1, L2, Changes, Linf
 from ceopt.formulations.costs.percentile import Percentile
-from ceopt.solvers.checks import NameOrObject, Refusal
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import NOT_A_NUMBER, NameOrObject, Real, Refusal
 from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "L2",
     "AbstractCost",
     "Changes",
+    "Cutoff",
     "L1Mahalanobis",
     "Linf",
     "Mahalanobis",
@@ -59,10 +61,43 @@ COST: Final = NameOrObject(
 )
 
 
+_LIMIT: Final = Real(
+    at_least=0.0, finite=True, otherwise=Refusal("a finite {name} of at least 0", "Give the cost of an answer."),
+    wrong_type=NOT_A_NUMBER,
+)  # fmt: skip
+
+
 def parse_cost(cost: Any) -> AbstractCost:
     """Return a cost given by name or as an object, or refuse it with the choices."""
     parsed: AbstractCost = COST.require("cost", "cost", cost)
     return parsed
+
+
+def Cutoff(space: FeatureSpace, factual: Any, cost: Any, limit: float) -> CostCutoff:  # noqa: N802 - it makes one
+    """Return a cost that no answer worth finding exceeds, for ``embed(..., cutoff=)``: a smaller and tighter program.
+
+    Exact: an answer that costs at most the limit is not cut off. All others may be.
+
+    Parameters
+    ----------
+    space, factual
+        The columns, and the row that costs are counted from, in raw units.
+    cost
+        A name or an object, as for :func:`ceopt.explain`.
+    limit
+        The cost of an answer that is known, in the unit of ``Counterfactual.cost``.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("wage", kind="continuous", lower=0, upper=9)])
+    >>> near = Cutoff(space, {"wage": 2.0}, L1(scale="none"), 1.5)
+    >>> near.budget >= 1.5
+    True
+    """
+    checked = parse_cost(cost)
+    most = _LIMIT.require("Cutoff", "limit", limit)
+    return CostCutoff(space, space.row(factual), checked, checked.to_objective(most))
 
 
 def l0(x: Any, *, origin: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ceopt.formulations.columns.columns_block import AbstractColumns
+from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.linear_form import Rows
 from ceopt.formulations.predictors.embed.caller_columns import Columns, require_on_model, space_of
@@ -17,7 +17,7 @@ from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read_model import read_model
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError, within_memory
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
 __all__ = ["FORMULATIONS", "check_formulation", "embed", "embed_predictor", "kind_of"]
 
@@ -75,7 +75,8 @@ def embed(
         "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees; "bigm", "partition" or "extended"
         for networks. Parts of a model that do not have it take their own default.
     cutoff
-        A cost that no answer worth finding exceeds: leaves beyond it are left out, and bounds of networks are tighter.
+        A cost that no answer worth finding exceeds (:func:`~ceopt.formulations.Cutoff`): leaves beyond it are left out,
+        and bounds of networks are tighter.
     all_cells
         Keep the splits that decide nothing for this person, so that answers can differ by any cell of the trees.
     space, split_gap
@@ -139,6 +140,11 @@ def embed_predictor(
     Levels on which the model's pipeline would fail are forbidden (``never_seen``).
     """
     check_formulation(predictor, formulation)
+    if cutoff is not None and isinstance(columns, Factual) and dict(cutoff.factual) != dict(columns.point):
+        raise InvalidValueError(
+            "embed", "a cutoff from the row of its block", "that of cutoff is another row",
+            "Make it of this person: Cutoff(space, row, cost, limit).",
+        )  # fmt: skip
     with columns.collecting():
         block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
         for column, ranks in predictor.unseen.items():
