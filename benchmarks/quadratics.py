@@ -28,9 +28,9 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations import programs
 from ceopt.solvers import CompiledModel, ProblemClass, Solver, Status, compile_model, register, unregister
+from ceopt.solvers.adapter import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 
 sys.path.insert(0, str(common.ROOT / "tests"))  # the random questions are shared with benchmarks/questions.py
 

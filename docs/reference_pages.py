@@ -50,7 +50,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "ceopt.solvers.cones",
         "ceopt.solvers.errors",
         "ceopt.solvers.manifest",
-        "ceopt.solvers.session",
+        "ceopt.solvers.adapter",
     ),
 }
 
@@ -88,7 +88,7 @@ RETURNED = (
     "ceopt.solvers.compile.ordered_sets.OrderedSet",
     "ceopt.solvers.compile.rows_and_cones.ConeRows",
     "ceopt.solvers.compile.rows_and_cones.QuadraticRow",
-    "ceopt.solvers.session.apply_options",
+    "ceopt.solvers.adapter.apply_options",
     "ceopt.solvers.problem.Certificate",
     "ceopt.solvers.registry.Licence",
     "ceopt.diverse.line_search.nearer",

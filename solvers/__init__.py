@@ -2,8 +2,10 @@
 
 from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
+from ceopt.solvers.cutting_planes import CutRound, CuttingPlanes, cutting_planes
 from ceopt.solvers.files.read import load, read
 from ceopt.solvers.files.write import write
+from ceopt.solvers.incremental import Session, session
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.pool.pool import ApartVariables as Apart
 from ceopt.solvers.pool.pool import Count, Support, count
@@ -18,10 +20,13 @@ __all__ = [
     "Apart",
     "CompiledModel",
     "Count",
+    "CutRound",
+    "CuttingPlanes",
     "Manifest",
     "Outcome",
     "ProblemClass",
     "Result",
+    "Session",
     "Solution",
     "Solver",
     "Status",
@@ -29,12 +34,14 @@ __all__ = [
     "available",
     "compile_model",
     "count",
+    "cutting_planes",
     "describe",
     "load",
     "manifest_of",
     "model_summary",
     "read",
     "register",
+    "session",
     "solve",
     "unregister",
     "write",

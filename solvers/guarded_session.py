@@ -21,12 +21,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.solvers.adapter import Callback, Start, sparse_start
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
-from ceopt.solvers.session import Callback, Start, sparse_start
 from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
 from ceopt.solvers.trust import checked, contradicts, drop_claims_lost_in_rounding, relative_violation, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
@@ -103,7 +103,7 @@ class _Request:
     @property
     def further(self) -> dict[str, Any]:
         """The arguments that a session need not know, where they are not the usual ones."""
-        return further_arguments(self.absolute_gap, self.callback, tee=self.tee)
+        return further_arguments(self.absolute_gap, self.callback, tee=self.tee, warm=False)
 
 
 @final
@@ -147,8 +147,9 @@ class WideSession:
         absolute_gap: float = 0.0,
         callback: Callback | None = None,
         tee: bool = False,
+        warm: bool = False,  # noqa: ARG002 - each run has other units
     ) -> Outcome:
-        """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
+        """Solve the program as it is now; see :meth:`ceopt.solvers.adapter.AbstractSession.solve`."""
         compiled = self._compiled
         began = time.perf_counter()
         request = _Request(
@@ -450,6 +451,7 @@ class GuardedSession:
         absolute_gap: float = 0.0,
         callback: Callback | None = None,
         tee: bool = False,
+        warm: bool = False,
     ) -> Outcome:
         """Solve the program as it is now; the arguments are those of a session.
 
@@ -483,7 +485,7 @@ class GuardedSession:
                     start=start,
                     pool=pool,
                     on_incumbent=told,
-                    **further_arguments(absolute_gap, asked, tee=tee),
+                    **further_arguments(absolute_gap, asked, tee=tee, warm=warm),
                 )
             outcome = check(returned)
         except (CeoptError, OutOfTimeError):
@@ -497,18 +499,23 @@ class GuardedSession:
         return replace(outcome, run_time=time.perf_counter() - began)
 
 
-def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any]) -> Any:
-    """Return the solver's own session for a program, or one in other units where numbers are extreme."""
+def needs_other_units(solver: Solver, compiled: CompiledModel) -> bool:
+    """Whether a program is solved in other units: its numbers are extreme."""
     # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4, and to
     # prove optima of squares beside integers that were .3 % to 90 % too dear: there a second run is held against it.
     has_squares = compiled.problem_class is ProblemClass.MIQP
     is_lost = solver.name == "scip" and (has_squares or is_far_from_zero(compiled))
-    if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
+    return not solver.certifies and (is_lost or is_extreme(compiled))  # who certifies has units of his own
+
+
+def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any]) -> Any:
+    """Return the solver's own session for a program, or one in other units where numbers are extreme."""
+    if needs_other_units(solver, compiled):
         return WideSession(solver, compiled, arguments)
     return solver.session(compiled.problem_class)(compiled, **arguments)
 
 
-def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bool) -> dict[str, Any]:
+def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bool, warm: bool) -> dict[str, Any]:
     """Return those that are not the usual ones: a session that was registered need not know the others."""
     further: dict[str, Any] = {}
     if absolute_gap:
@@ -517,6 +524,8 @@ def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bo
         further["callback"] = callback
     if tee:
         further["tee"] = tee
+    if warm:
+        further["warm"] = warm
     return further
 
 

@@ -15,14 +15,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.compile.compiled_model import CompiledModel, greatest_cost, power_of_two, refuse_huge, size_of_terms
-from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
-from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
-from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.highs import best_conceivable, first_scale
-from ceopt.solvers.problem import Stop, StopTable, Vector
-from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import (
+from ceopt.solvers.adapter import (
     AbstractSession,
     Option,
     RunResult,
@@ -32,6 +25,13 @@ from ceopt.solvers.session import (
     why_stopped,
     without_a_best,
 )
+from ceopt.solvers.compile.compiled_model import CompiledModel, greatest_cost, power_of_two, refuse_huge, size_of_terms
+from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
+from ceopt.solvers.compile.rows_and_cones import QuadraticRow, is_convex
+from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.highs import best_conceivable, first_scale
+from ceopt.solvers.problem import Stop, StopTable, Vector
+from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.tolerances import (
     BARRIER_COARSEST,
     CUT_SHORT_VIOLATION,
@@ -572,7 +572,9 @@ def run_once(
     inner = handed.inner
     handed.set_objective(units.objective)
     handed.set_units(units.rows)
-    inner.reset(1)  # starts too
+    inner.update()
+    if not search.warm or inner.IsMIP or inner.IsQP or inner.IsQCP:
+        inner.reset(1)  # starts too
     limits = inner.Params
     limits.TimeLimit = search.seconds_left
     limits.MIPGap = search.relative_gap if units.objective else math.inf

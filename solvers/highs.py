@@ -30,18 +30,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from scipy.sparse import diags_array
 
-from ceopt.solvers.compile.compiled_model import (
-    CompiledModel,
-    greatest_by_row,
-    greatest_cost,
-    power_of_two,
-    refuse_huge,
-    rows_of_entries,
-)
-from ceopt.solvers.conic.clarabel import ClarabelSession
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
-from ceopt.solvers.problem import Stop, StopTable, Vector
-from ceopt.solvers.session import (
+from ceopt.solvers.adapter import (
     AbstractSession,
     Option,
     RunResult,
@@ -53,6 +42,17 @@ from ceopt.solvers.session import (
     why_stopped,
     without_a_best,
 )
+from ceopt.solvers.compile.compiled_model import (
+    CompiledModel,
+    greatest_by_row,
+    greatest_cost,
+    power_of_two,
+    refuse_huge,
+    rows_of_entries,
+)
+from ceopt.solvers.conic.clarabel import ClarabelSession
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.tolerances import (
     HIGHS_BOUND_ROUNDING,
     HIGHS_IMPROVEMENT,
@@ -139,6 +139,7 @@ _KEPT = 50  # candidates kept at most for each point of the pool: many differ in
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _QP_STATUSES_TO_PROVE = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})
 _FAR = 1e5  # an optimum of a QP with greater entries may lie on an unbounded ray
+_DROPPED = 1e-9  # HiGHS would drop smaller coefficients
 _INFINITE = 1e20  # HiGHS treats numbers from here on as infinite
 _FAR_SIDE = 1e19  # replaces an infinite side that no row can reach whose activity stays below _NEAR_SIDE
 _NEAR_SIDE = 1e17
@@ -170,7 +171,7 @@ class HighsSession(AbstractSession):
         # without restarts. With a good start, a restart makes it 1.2 to 2.4 times slower (forests of 100 trees).
         highs.setOptionValue("mip_allow_restart", False)
         highs.setOptionValue("qp_regularization_value", 1e-11)  # with its 1e-7, a quarter of small random QPs fail
-        if compiled.A.nnz and np.abs(compiled.A.data).min() <= 1e-9:
+        if compiled.A.nnz and np.abs(compiled.A.data).min() <= _DROPPED:
             highs.setOptionValue("small_matrix_value", 1e-12)  # HiGHS would drop such coefficients silently
         set_options(highs, self._options)
         self._scale = first_scale(compiled)
@@ -230,6 +231,7 @@ class HighsSession(AbstractSession):
         for option, value, default in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
             if proved or option in self._options or search.switch.pressed:
                 break
+            search.warm = False  # from the same basis it would end where it ended
             self._highs.setOptionValue(option, value)
             word, x, _ = self._once(search, search.relative_gap, {}, keeps_presolve=option == "presolve")
             self._highs.setOptionValue(option, default)
@@ -336,7 +338,8 @@ class HighsSession(AbstractSession):
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
         highs = self._highs
         library = self._library
-        highs.clearSolver()
+        if not search.warm or self._compiled.integer.any() or self._compiled.Q is not None:
+            highs.clearSolver()
         self._limit_time(search.seconds_left)
         highs.setOptionValue("mip_rel_gap", gap)
         highs.setOptionValue("mip_abs_gap", search.absolute_gap * self._scale)
@@ -506,10 +509,27 @@ class HighsSession(AbstractSession):
         compiled = self._compiled
         data = compiled.data
         if compiled.shape != self._passed:
-            self._pass_model()
-        elif data.size:
+            if compiled.Q is not None or compiled.shape[1:] != self._passed[1:] or self._passed[0] > compiled.shape[0]:
+                self._pass_model()
+                return
+            self._add_rows(self._passed[0])
+        if data.size:
             units = self._column_units[data]
             self._highs.changeColsBounds(len(data), data, compiled.lb[data] / units, compiled.ub[data] / units)
+
+    def _add_rows(self, first: int) -> None:
+        """Hand over the rows from ``first`` on of an LP or MILP, whose columns and rows have units of 1."""
+        compiled = self._compiled
+        rows = compiled.A[first:]
+        low, high = sides_within(compiled)
+        if rows.nnz and np.abs(rows.data).min() <= _DROPPED:
+            self._highs.setOptionValue("small_matrix_value", 1e-12)
+        entries = (rows.nnz, rows.indptr[:-1], rows.indices, rows.data)
+        status = self._highs.addRows(rows.shape[0], low[first:], high[first:], *entries)
+        if status == self._library.HighsStatus.kError:
+            raise not_taken("HiGHS", compiled)
+        self._row_units = np.ones(compiled.A.shape[0])
+        self._passed = compiled.shape
 
     def _without_objective(self, search: SolveRun) -> RunResult:
         """Return unbounded or infeasible: HiGHS says "unbounded" also where there is no point, so look for one."""

@@ -38,6 +38,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ceopt.solvers.adapter import (
+    AbstractSession,
+    Option,
+    RunResult,
+    SolveRun,
+    apply_options,
+    require_class,
+    without_a_best,
+)
+from ceopt.solvers.adapter import status_of as stop_status
 from ceopt.solvers.compile.names import FileNames
 from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.compile.rows_and_cones import ConeRows
@@ -52,16 +62,6 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
-from ceopt.solvers.session import (
-    AbstractSession,
-    Option,
-    RunResult,
-    SolveRun,
-    apply_options,
-    require_class,
-    without_a_best,
-)
-from ceopt.solvers.session import status_of as stop_status
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
 from ceopt.solvers.trust import NO_OPTIMUM
 

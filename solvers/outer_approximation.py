@@ -26,11 +26,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ceopt.solvers.adapter import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.highs import HighsSession, not_taken, set_options, sides_within, silent_highs
 from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.tangent_cuts import Blocks, Cuts, Master
 from ceopt.solvers.tolerances import (
     CONE_TOLERANCE,

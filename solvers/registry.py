@@ -1,7 +1,7 @@
 """The registry of solvers: what a solver says of itself, and which one takes a program.
 
 The solvers that come with ceopt are listed in ``built_in.py``; the class to write for another is ``AbstractSession``
-in ``session.py``.
+in ``adapter.py``.
 """
 
 from __future__ import annotations

@@ -34,6 +34,17 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 
+from ceopt.solvers.adapter import (
+    AbstractSession,
+    Option,
+    RunResult,
+    SolveRun,
+    apply_options,
+    require_class,
+    status_of,
+    why_stopped,
+    without_a_best,
+)
 from ceopt.solvers.compile.compiled_model import (
     CompiledModel,
     greatest_cost,
@@ -47,17 +58,6 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
-from ceopt.solvers.session import (
-    AbstractSession,
-    Option,
-    RunResult,
-    SolveRun,
-    apply_options,
-    require_class,
-    status_of,
-    why_stopped,
-    without_a_best,
-)
 from ceopt.solvers.tolerances import (
     LEAST_GAIN,
     LEAST_GAP,

@@ -101,6 +101,8 @@ GUROBI_NOTHING: Final = 1e-12
 NO_QUADRATIC_TERMS: Final = 1e-20
 #: Of the sum of the objective's terms: some roundings of double precision.
 SCIP_ROUNDING: Final = 1e-14
+#: Of its side: a cut that a solution breaks by less is kept by it, as solvers keep rows.
+CUTS_NOTHING: Final = 1e-6
 #: Of what a row adds up: so near its side it may have a dual, as solvers' points keep their rows.
 ACTIVE: Final = 1e-6
 #: Of the objective's terms: what duals may leave open of an optimum to count as its own.

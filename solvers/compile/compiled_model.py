@@ -271,6 +271,56 @@ class CompiledModel:
         self.lb[where] = numbers
         self.ub[where] = numbers
 
+    def set_bounds(self, var: Any) -> None:
+        """Take over the bounds that a Var of the program has now.
+
+        Raises
+        ------
+        InvalidValueError
+            It is fixed, which is a constant of the program, or not in the program at all.
+        """
+        column = self.index.get(var)
+        if column is None:
+            at = next((k for k, (idle, _) in enumerate(self._idle) if idle is var), None)
+            if at is None:
+                then = "Name free Vars of the model."
+                raise InvalidValueError("set", "Vars of the program", f"{var.name!r} is none of its variables", then)
+            self._idle = [*self._idle[:at], (var, self._nearest_zero(var)), *self._idle[at + 1 :]]
+            return
+        if self.contradiction == _crossing(var):
+            self.contradiction = None
+        low, high = self._bounds(var)
+        self.lb = self.lb.copy()
+        self.ub = self.ub.copy()
+        self.lb[column] = low
+        self.ub[column] = high
+
+    def set_objective(self, objective: Any) -> None:
+        """Take over another objective, linear or quadratic; its new Vars become columns.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            It is neither linear nor quadratic.
+        """
+        walker = Walker(Recorder(self.columns))
+        walked = walker.objective(objective)
+        self._meet(walker)
+        self.sense = 1 if objective.sense == pyo.minimize else -1
+        self.c0 = walked.constant
+        self.c = np.zeros(len(self.columns))
+        self.c[list(walked.linear)] = list(walked.linear.values())
+        self.Q = lower_triangle(walked.quadratic, len(self.columns)) if walked.quadratic else None
+
+    def _meet(self, walker: Walker) -> None:
+        """Add columns for the Vars that a walker met beside those of the program."""
+        met = list(walker.recorder.var_map.values())[len(self.columns) :]
+        if not met:
+            return
+        _refuse_strays(self._model, met)
+        self._add_columns(met, 0)
+        self._idle = [(var, value) for var, value in self._idle if var not in self.index]
+
     def append(self, constraint: Any) -> None:
         """Add an active Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
 
@@ -283,10 +333,14 @@ class CompiledModel:
         UnboundedFeatureError
             It is a set, and a Var in it has an infinite bound that no row implies.
         """
+        self.append_all(_members(constraint))
+
+    def append_all(self, constraints: Iterable[Any]) -> None:
+        """Add the members of Constraints as :meth:`append` does, all of them at once."""
         walker = Walker(Recorder(self.columns))
         rows = []
         sets = []
-        for member in _members(constraint):
+        for member in constraints:
             row = None
             if member.ctype is pyo.SOSConstraint:
                 if member.active and says_something(member):
@@ -297,11 +351,20 @@ class CompiledModel:
                 row = walker.row(member)
             if row is not None:
                 rows.append(row)
-        met = list(walker.recorder.var_map.values())
-        self._add_columns(met[len(self.columns) :], 0)
-        self._idle = [(var, value) for var, value in self._idle if var not in self.index]
+        self._meet(walker)
         self._add_rows(rows)
         self._add_sets(sets)
+
+    def frozen(self) -> CompiledModel:
+        """Return the program as it is now, which later changes of this one leave as it is; points go with it."""
+        other = copy.copy(self)
+        other.columns = list(self.columns)
+        other.rows = list(self.rows)
+        other.quadratics = list(self.quadratics)
+        other.cones = list(self.cones)
+        other.sets = list(self.sets)
+        other._linked = list(self._linked)  # noqa: SLF001
+        return other
 
     def extended(
         self,
@@ -554,7 +617,7 @@ class CompiledModel:
             if math.isfinite(high):
                 high = float(math.floor(high + 1e-9))
         if low > high:
-            self.contradiction = f"the bounds of Var {var.name!r}"
+            self.contradiction = _crossing(var)
         return low, high
 
     def _idle_vars(self, model: Any) -> list[tuple[Any, float]]:
@@ -611,6 +674,11 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         )
     with PauseGC():  # the walk makes many small objects that all die
         return CompiledModel(model, [member for var in data for member in _members(var)])
+
+
+def _crossing(var: Any) -> str:
+    """Return what a program of a Var whose bounds cross says."""
+    return f"the bounds of Var {var.name!r}"
 
 
 def _objective_of(model: Any) -> Any | None:

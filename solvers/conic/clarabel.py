@@ -14,12 +14,12 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
+from ceopt.solvers.adapter import Option, SolveRun, apply_options, split_words
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.solvers.problem import Stop
-from ceopt.solvers.session import Option, SolveRun, apply_options, split_words
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
 STOP: dict[str, Stop] = {

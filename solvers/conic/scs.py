@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
+from ceopt.solvers.adapter import Option, SolveRun, apply_options
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import MissingLibraryError, UnknownNameError
 from ceopt.solvers.problem import Stop
-from ceopt.solvers.session import Option, SolveRun, apply_options
 from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
 STOP: dict[int, tuple[str, Stop]] = {

@@ -12,10 +12,10 @@ from typing import final
 import numpy as np
 import scipy.sparse as sp
 
+from ceopt.solvers.adapter import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove, scalings
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.problem import Stop, Vector
-from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.trust import NO_OPTIMUM
 
 _STOPPED = frozenset({Stop.TIME_LIMIT, Stop.INTERRUPTED})

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from ceopt.solvers.adapter import require_data
 from ceopt.solvers.checks import Choice, OrNone, Real, Whole, check_arguments, check_fields
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
@@ -36,7 +37,6 @@ from ceopt.solvers.pool.ranking import (
 )
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.session import require_data
 from ceopt.solvers.tolerances import COUNTED_VIOLATION
 from ceopt.solvers.trust import contradicts
 

@@ -12,13 +12,13 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
+from ceopt.solvers.adapter import Callback, Start, StopSwitch
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
-from ceopt.solvers.session import Callback, Start, StopSwitch
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION, WHOLE_BOUND
 
 # ==== One solver before one deadline: a program, and others that are derived from it ==================================
@@ -39,7 +39,7 @@ class Runner:
         On the clock of ``time.perf_counter``; infinite for no limit.
     start, on_incumbent
         Of the first run alone.
-    absolute_gap, callback, tee
+    absolute_gap, callback, tee, warm
         Of each run, as a session takes them.
     exact
         Ask for integers as whole as the solver can make them.
@@ -60,6 +60,7 @@ class Runner:
     absolute_gap: float = 0.0
     callback: Callback | None = None
     tee: bool = False
+    warm: bool = False
     exact: bool = False
     version: str = ""
     doubt: str = ""
@@ -119,6 +120,7 @@ class Runner:
             absolute_gap=self.absolute_gap,
             callback=self.callback,
             tee=self.tee,
+            warm=self.warm,
         )
         if outcome.status is Stop.INTERRUPTED:
             self.switch.pressed = True

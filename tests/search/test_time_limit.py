@@ -29,10 +29,10 @@ from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import Affine
 from ceopt.search.state import Question
 from ceopt.solvers import Support
+from ceopt.solvers.adapter import AbstractSession
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
 from ceopt.solvers.problem import Stop
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.session import AbstractSession
 
 
 class Clock:
@@ -154,7 +154,7 @@ LATER = {
 def test_a_limit_used_up_in_building_leaves_the_verified_start(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    asked = slowed(monkeypatch, clock, "ceopt.solvers.session.AbstractSession.solve", 0.0)
+    asked = slowed(monkeypatch, clock, "ceopt.solvers.adapter.AbstractSession.solve", 0.0)
     slowed(monkeypatch, clock, where, 1e3)
     result = ask(forest, numbers, data=numbers)
 

@@ -903,7 +903,7 @@ def test_should_stop_stops_and_the_session_lives_on(Session):
 
 
 def test_ctrl_c_inside_the_solver(monkeypatch):
-    monkeypatch.setattr("ceopt.solvers.session._POLL_S", -1.0)
+    monkeypatch.setattr("ceopt.solvers.adapter._POLL_S", -1.0)
     calls = []
 
     def press() -> bool:
@@ -922,7 +922,7 @@ def test_ctrl_c_inside_the_solver(monkeypatch):
 @SESSIONS
 def test_an_interrupted_slice_ends_the_search(Session, monkeypatch):
     """The switch is looked at during the run, and not only before it."""
-    monkeypatch.setattr("ceopt.solvers.session._POLL_S", -1.0)
+    monkeypatch.setattr("ceopt.solvers.adapter._POLL_S", -1.0)
     monkeypatch.setattr("ceopt.solvers.conic.scs._SLICE", 5)
     calls = []
     outcome = Session(compile_model(max_cut(10))).solve(should_stop=lambda: bool(calls.append(None) or len(calls) > 2))

@@ -20,6 +20,7 @@ import pytest
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers import gurobi as adapter
 from ceopt.solvers import gurobi as gurobi_licence
+from ceopt.solvers.adapter import status_of
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import (
     CeoptError,
@@ -31,7 +32,6 @@ from ceopt.solvers.errors import (
 from ceopt.solvers.gurobi import STOP, GurobiSession, finer_units, is_missed_for_good, licence, misses, name_of
 from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.registry import Licence
-from ceopt.solvers.session import status_of
 
 gurobipy = pytest.importorskip("gurobipy")
 pytestmark = pytest.mark.skipif(bool(licence().why_not), reason=licence().why_not)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ceopt.solvers.adapter import Option, apply_options
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
-from ceopt.solvers.session import Option, apply_options
 
 KINDS: dict[str, tuple[type, ...]] = {"gap": (float,), "rounds": (int,), "method": (int, str), "any": ()}
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model, read, solve
+from ceopt.solvers.adapter import status_of
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import (
     CeoptError,
@@ -35,7 +36,6 @@ from ceopt.solvers.errors import (
 from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.pool.pool import count_solutions
 from ceopt.solvers.scip import STOP, ScipSession, _missed_cone, words_of
-from ceopt.solvers.session import status_of
 
 pyscipopt = pytest.importorskip("pyscipopt")
 
@@ -797,7 +797,7 @@ def test_a_true_optimum_over_integers_without_bounds_is_confirmed() -> None:
 _LARGE_AND_CURVED = """
 import numpy as np, pyomo.environ as pyo
 from ceopt.solvers import compile_model
-from ceopt.solvers.session import status_of
+from ceopt.solvers.adapter import status_of
 from ceopt.solvers.scip import ScipSession
 
 n, draw = 5000, np.random.default_rng(0)

@@ -64,7 +64,7 @@ _RUN_WITH = {
 class AbstractSession(ABC):
     """One compiled model inside one solver, to be solved many times.
 
-    Each solve starts afresh, so that results do not depend on what was solved before. Changes by
+    Each solve starts afresh, so that results do not depend on what was solved before; but see ``warm``. Changes by
     :meth:`CompiledModel.set_data` and :meth:`CompiledModel.append` are taken over at the next solve.
 
     Parameters
@@ -132,6 +132,7 @@ class AbstractSession(ABC):
         should_stop: Callable[[], bool] | None = None,
         callback: Callback | None = None,
         tee: bool = False,
+        warm: bool = False,
     ) -> Outcome:
         """Solve the program as it is now.
 
@@ -156,6 +157,8 @@ class AbstractSession(ABC):
             as ``should_stop`` does. Only by solvers whose entry in the registry says ``takes_callback``.
         tee
             Let the solver print its own log.
+        warm
+            Let HiGHS and Gurobi begin an LP from the basis of the run before; else each solve starts afresh.
 
         Raises
         ------
@@ -183,6 +186,7 @@ class AbstractSession(ABC):
             on_incumbent=on_incumbent,
             callback=callback,
             tee=tee,
+            warm=warm,
         )
         try:
             with until(search.deadline):
@@ -225,6 +229,8 @@ class SolveRun:
         Asked by :meth:`report`; see :meth:`AbstractSession.solve`.
     tee
         Whether the solver is to print its log.
+    warm
+        Whether an LP may begin from the basis of the run before.
     """
 
     compiled: CompiledModel
@@ -239,6 +245,7 @@ class SolveRun:
     absolute_gap: float = 0.0
     callback: Callback | None = None
     tee: bool = False
+    warm: bool = False
     _reported: float = -math.inf
 
     @property
