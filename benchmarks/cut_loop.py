@@ -126,11 +126,12 @@ def text_of(record: dict[str, Any]) -> str:
         )
     head = ["solver", "loop", "in the solver", "stating cuts", "the rest", "share", "a round, ms", "opening"]
     return (
-        f"An LP of {settings['rows']:,} rows over {settings['columns']:,} Vars, {settings['in_a_row']} in a row, is solved "
-        f"{settings['cuts']} times by a session, and each time a cut over 20 Vars is added that its solution breaks. "
-        "Seconds. Stating a cut is the caller's own Pyomo; the rest is all that `add` and `solve` do beside the solver's "
-        "own run: compiling the cut, handing it over, checking the outcome, loading it. SCIP's run has the reading of "
-        "its result in it. HiGHS goes on from its basis, SCIP begins anew.\n\n" + common.markdown_table(head, lines)
+        f"An LP of {settings['rows']:,} rows over {settings['columns']:,} Vars, {settings['in_a_row']} in a row, is "
+        f"solved {settings['cuts']} times by a session, and each time a cut over 20 Vars is added that its solution "
+        "breaks. Seconds. Stating a cut is the caller's own Pyomo; the rest is all that `add` and `solve` do beside "
+        "the solver's own run: compiling the cut, handing it over, checking the outcome, loading it. SCIP's run has "
+        "the reading of its result in it. HiGHS goes on from its basis, SCIP begins anew.\n\n"
+        + common.markdown_table(head, lines)
     )
 
 
