@@ -11,10 +11,12 @@ from ceopt.solvers.pool.pool import ApartVariables as Apart
 from ceopt.solvers.pool.pool import Count, Support, count
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution
 from ceopt.solvers.problem import Stop as Status
+from ceopt.solvers.pyomo_interface import register_with_pyomo
 from ceopt.solvers.registry import Solver, available, register, register_built_in, unregister
 from ceopt.solvers.run import solve
 
 register_built_in(BUILT_IN)
+register_with_pyomo()
 
 __all__ = [
     "Apart",

@@ -169,7 +169,9 @@ class Session:
         """Name of the solver."""
         return self._solver.name
 
-    def solve(self, *, start: Mapping[Any, float] | None = None, time_limit_s: float | None = None) -> Result:
+    def solve(
+        self, *, start: Mapping[Any, float] | None = None, time_limit_s: float | None = None, tee: bool = False
+    ) -> Result:
         """Solve the program as it is now and load the best solution into the model.
 
         Parameters
@@ -178,6 +180,8 @@ class Session:
             Where to begin, as for :func:`solve`; else from the last solution, where that keeps the program.
         time_limit_s
             Seconds for this solve; None for those of the session.
+        tee
+            Show the solver's own log.
 
         Raises
         ------
@@ -192,7 +196,7 @@ class Session:
         begin = start_of(start, self._model, compiled)
         if begin is None and self._last is not None:
             begin = self._last_as_start(compiled)
-        runner = Runner(solver=self._solver, deadline=deadline, warm=True, **self._settings)
+        runner = Runner(solver=self._solver, deadline=deadline, warm=True, tee=tee, **self._settings)
         assert self._opened is not None  # noqa: S101 - an open session has a program
         outcome = runner.solve(self._opened, start=begin)
         return self._result(outcome, compiled, deadline, time.perf_counter() - began, self._opened.version)
