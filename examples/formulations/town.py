@@ -1,4 +1,4 @@
-"""What the examples of this folder share: a small town of whole numbers and levels, so that all answers can be listed."""
+"""What the examples of this folder share: a small town of whole numbers and levels."""
 
 from __future__ import annotations
 
