@@ -458,11 +458,13 @@ class GuardedSession:
         Raises
         ------
         CeoptError
-            An argument makes no sense.
+            An argument makes no sense, or a member of a set has wider bounds than the set was stated with.
         KeyboardInterrupt
             As the session lets it through.
         """
         began = time.perf_counter()
+        for one in self._compiled.sets:
+            one.require_bounds(self._compiled)
         if start is not None and self._compiled.sets:
             start = self._compiled.completed(sparse_start(start, len(self._compiled.columns)))
         check = functools.partial(

@@ -56,6 +56,9 @@ class OrderedSet:
         (n,) values of the fixed ones, 0 for the others.
     binaries
         (n,) columns of z, or (n - 1,) of s; empty where the set needs none.
+    held, low, high
+        (h,) each: the columns whose bounds its rows were drawn from, and these bounds; the rows do not hold for wider
+        ones. The members, or all columns where a bound was implied by rows.
     parts
         The Vars and Constraints that it was lowered to.
     block
@@ -67,6 +70,9 @@ class OrderedSet:
     members: NDArray[np.intp]
     constants: Vector
     binaries: NDArray[np.intp]
+    held: NDArray[np.intp]
+    low: Vector
+    high: Vector
     parts: tuple[Any, ...]
     block: Any
 
@@ -82,6 +88,23 @@ class OrderedSet:
     def violation(self, x: Vector) -> float:
         """Return the greatest absolute value of a member that would have to be 0, for the best choice of the others."""
         return float(self._outside(self.sizes(x)).min())
+
+    def require_bounds(self, compiled: Any) -> None:
+        """Refuse bounds of the program's columns beyond those that the rows of the set were drawn from.
+
+        Raises
+        ------
+        InvalidValueError
+            A column has wider ones.
+        """
+        wider = (compiled.lb[self.held] < self.low) | (compiled.ub[self.held] > self.high)
+        for k in np.flatnonzero(wider).tolist():
+            j = int(self.held[k])
+            raise InvalidValueError(
+                f"SOSConstraint {self.constraint.name!r}",
+                f"bounds of {compiled.columns[j].name!r} within [{self.low[k]:g}, {self.high[k]:g}], as it was stated",
+                f"they are [{compiled.lb[j]:g}, {compiled.ub[j]:g}]", "Compile the model again.",
+            )  # fmt: skip
 
     def _outside(self, sizes: Vector) -> Vector:
         """Return the greatest size outside of each run of ``kind`` neighbours, (n - kind + 1,)."""
@@ -172,11 +195,13 @@ class SetRows:
         self._block = pyo.Block(concrete=True)
         self._containers: dict[tuple[int, str], Any] = {}
         self._low, self._high = compiled.lb, compiled.ub
+        self._held: NDArray[np.intp] | None = None
         self._sets = [(constraint, members_of(constraint)) for constraint in constraints]
         columns = [self._column(constraint, var) for constraint, members in self._sets for var in members]
         listed = np.array([column for column in columns if column >= 0], dtype=np.intp)
         if not (np.isfinite(self._low[listed]) & np.isfinite(self._high[listed])).all():
             self._low, self._high = implied_bounds(compiled)
+            self._held = np.arange(len(compiled.data), len(compiled.columns))
         self.rows: list[Any] = []
         self._binaries: list[list[Any]] = []
         self._parts: list[tuple[Any, ...]] = []
@@ -194,7 +219,9 @@ class SetRows:
             values = [var.value if column < 0 else 0.0 for var, column in zip(members, columns, strict=True)]
             own = np.array([index[binary] for binary in binaries], dtype=np.intp)
             constants = np.array(values, dtype=np.float64)
-            found.append(OrderedSet(constraint, constraint.level, columns, constants, own, parts, self._block))
+            held = self._held if self._held is not None else columns[columns >= 0]
+            box = held, self._compiled.lb[held].copy(), self._compiled.ub[held].copy()
+            found.append(OrderedSet(constraint, constraint.level, columns, constants, own, *box, parts, self._block))
         return found
 
     def _column(self, constraint: Any, var: Any) -> int:

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from pyomo import gdp
 from scipy.optimize import linprog
 
-from ceopt.solvers import compile_model, count, load, read, solve, write
+from ceopt.solvers import compile_model, count, load, read, session, solve, write
 from ceopt.solvers.errors import (
     InvalidValueError,
     UnboundedFeatureError,
     UnreadableFileError,
     UnsupportedProblemError,
 )
+from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
 
 INSTALLED = [name for name in ("highs", "scip", "gurobi") if SOLVERS[name].is_installed]
@@ -223,6 +224,33 @@ def test_a_set_is_added_to_a_compiled_program() -> None:
     compiled.append(m.later)
     assert compiled.shape == (1 + 4, 3 + 1 + 3, 0, 0)
     assert compiled.violation([1, 0, 0, 2, 1, 0, 1]) == 1
+
+
+def test_bounds_beyond_those_of_its_rows_are_refused() -> None:
+    m = program(([(0, 3)] * 3, [1, 2, 3], [[1, 1, 1]], (0, 1, 2)), 1)
+    compiled = compile_model(m)
+    guarded = GuardedSession(SOLVERS["highs"], compiled, threads=1, random_state=0, options={})
+    assert guarded.solve().objective == pytest.approx(9)
+    compiled.ub[2] = 4
+    with pytest.raises(
+        InvalidValueError, match=r"'set' needs bounds of 'x\[2\]' within \[0, 3\], .* they are \[0, 4\]"
+    ):
+        guarded.solve()
+
+
+def test_so_are_those_that_a_bound_was_implied_by() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(2), domain=pyo.NonNegativeReals)
+    m.y = pyo.Var(bounds=(0, 4))
+    m.row = pyo.Constraint([0, 1], rule=lambda m, i: m.x[i] <= m.y)
+    m.set = pyo.SOSConstraint(var=m.x, sos=1)
+    m.value = pyo.Objective(expr=sum(m.x.values()), sense=pyo.maximize)
+    compiled = compile_model(m)
+    guarded = GuardedSession(SOLVERS["highs"], compiled, threads=1, random_state=0, options={})
+    assert guarded.solve().objective == pytest.approx(4)
+    compiled.ub[compiled.index[m.y]] = 5
+    with pytest.raises(InvalidValueError, match="bounds of 'y' within"):
+        guarded.solve()
 
 
 def test_it_pickles_with_the_names_of_its_binaries() -> None:
@@ -469,3 +497,18 @@ def test_a_logical_constraint_is_refused_until_pyomo_restates_it() -> None:
         solve(m)
     pyo.TransformationFactory("gdp.bigm").apply_to(m)
     assert solve(m).objective == pytest.approx(4)
+
+
+@pytest.mark.parametrize("solver", INSTALLED)
+def test_an_open_session_takes_rows_and_tighter_bounds_beside_a_set(solver: str) -> None:
+    m = program(([(0, 3)] * 4, [1, 2, 3, 4], [[1, 1, 1, 1]], (0, 1, 2, 3)), 2)
+    with session(m, solver) as opened:
+        assert opened.solve().objective == pytest.approx(3 * 4 + 3)
+        m.more = pyo.Constraint(expr=m.x[3] <= 1)
+        opened.add(m.more)
+        assert opened.solve().objective == pytest.approx(3 * 3 + 4)
+        opened.set(bounds=pyo.ComponentMap([(m.x[2], (0, 1))]))
+        assert opened.solve().objective == pytest.approx(2 * 3 + 3)
+        opened.set(bounds=pyo.ComponentMap([(m.x[2], (0, 4))]))
+        with pytest.raises(InvalidValueError, match="Compile the model again"):
+            opened.solve()
