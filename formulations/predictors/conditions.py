@@ -180,8 +180,8 @@ class ScoreCondition:
         How the row is named.
     form
         The sum, in the unit of margins.
-    bounds
-        Its least and greatest value over the reach; infinite where a column has no bound.
+    ends
+        A function that returns its least and greatest value over the reach; infinite where a column has no bound.
     level
         Where the target's slack is 0.
     side
@@ -194,11 +194,16 @@ class ScoreCondition:
 
     index: Any
     form: LinearForm
-    bounds: tuple[float, float]
+    ends: Callable[[], tuple[float, float]]
     level: float
     side: RowSide
     value: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
     is_upper: bool = False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Its least and greatest value over the reach."""
+        return self.ends()
 
     @property
     def turns_at(self) -> float:
@@ -242,7 +247,7 @@ class _Agreeing:
 def _settled(index: Any, *, holds: bool) -> ScoreCondition:
     """Return a condition that no score meets, or that each does."""
     value = 1.0 if holds else -1.0
-    return ScoreCondition(index, LinearForm(value), (value, value), 0.0, RowSide(0.0, 0.0), _Constant(value))
+    return ScoreCondition(index, LinearForm(value), lambda: (value, value), 0.0, RowSide(0.0, 0.0), _Constant(value))
 
 
 @final
@@ -366,8 +371,9 @@ class AskedOfScores:
 
         agreeing = _Agreeing(self._predictor, target.wanted)
         form = agreeing_form(self._block, target.wanted)
-        bounds = (form.constant, float(trees))
-        return ScoreCondition("trees", form, bounds, needed - 0.5, RowSide(needed, 0.0), agreeing)
+        return ScoreCondition(
+            "trees", form, lambda: (form.constant, float(trees)), needed - 0.5, RowSide(needed, 0.0), agreeing
+        )
 
     def _condition(
         self,
@@ -386,9 +392,8 @@ class AskedOfScores:
         form = self._block.combine(weights)
         if is_upper:
             form = self._block.combine([-w for w in weights]).scaled(-1.0)
-        return ScoreCondition(
-            index, form, self._block.range_of(weights), level, side, _Weighted(tuple(weights)), is_upper
-        )
+        ends = partial(self._block.range_of, weights)
+        return ScoreCondition(index, form, ends, level, side, _Weighted(tuple(weights)), is_upper)
 
     def _side(self, weights: Sequence[float], level: float, accepts: Callable[[float], bool], more: float) -> RowSide:
         predictor = self._predictor

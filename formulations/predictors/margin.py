@@ -20,7 +20,6 @@ from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.targets import Target
-    from ceopt.solvers.checks import Floats
 
 _MANIFEST = Manifest(
     title="the least and the greatest of several margins",
@@ -81,7 +80,8 @@ class LeastAndGreatest(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     def __init__(self, block: ScoredBlock, alternatives: Sequence[Sequence[ScoreCondition]]) -> None:
         super().__init__(concrete=True)
-        self._held = (block.predictor, block.x, alternatives)
+        levels = [[(condition.value, condition.turns_at) for condition in conditions] for conditions in alternatives]
+        self._held = (block.predictor, block.x, levels)
         describe(self, _MANIFEST)
         self.least = pyo.Var(pyo.Any, dense=False)
         self.is_least = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
@@ -148,10 +148,13 @@ class LeastAndGreatest(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the variables to those of a point."""
-        predictor, _, alternatives = self._held
+        predictor, _, levels = self._held
         coordinates = point_row(predictor.space, point)
         scores = predictor.score(coordinates)
-        margins = [self._place_least(t, conditions, scores, coordinates) for t, conditions in enumerate(alternatives)]
+        margins = []
+        for t, pairs in enumerate(levels):
+            values = [float(value(scores, coordinates)[0]) - start for value, start in pairs]
+            margins.append(self._place_least(t, values))
         if self.component("greatest") is None:
             return
         best = int(np.argmax(margins))
@@ -159,8 +162,7 @@ class LeastAndGreatest(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         for t, chosen in self.is_greatest.items():
             chosen.set_value(int(t == best), skip_validation=True)
 
-    def _place_least(self, t: int, conditions: Sequence[ScoreCondition], scores: Floats, coordinates: Floats) -> float:
-        values = [float(c.value(scores, coordinates)[0]) - c.turns_at for c in conditions]
+    def _place_least(self, t: int, values: Sequence[float]) -> float:
         if t in self.least:
             kept = [k for k in range(len(values)) if (t, k) in self.is_least]
             best = min(kept, key=values.__getitem__)
