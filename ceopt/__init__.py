@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Linear,
         MaxChanges,
         MaxMove,
+        NotAnOutlier,
         Product,
         Ratio,
         RobustValidity,
@@ -73,6 +74,7 @@ __all__ = [
     "Mahalanobis",
     "MaxChanges",
     "MaxMove",
+    "NotAnOutlier",
     "OtherThan",
     "Percentile",
     "Probability",
@@ -106,8 +108,8 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 #: ceopt does not wait for Pyomo, pandas and scikit-learn.
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
-        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove Product "
-        "Ratio RobustValidity"
+        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove "
+        "NotAnOutlier Product Ratio RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

@@ -100,6 +100,7 @@ def recourse_program(
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(space or predictor.space, row, reach=reach)
         x.takes_products = products
+        x.cutoff = cutoff
         with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
             model.predictor = embedded = embed_predictor(
                 predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells

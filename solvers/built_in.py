@@ -38,6 +38,9 @@ BUILT_IN: Final = (
             others=dict.fromkeys(_LINEAR | {Class.QP}, "ceopt.solvers.highs:HighsSession"),
         ),
         exact={"mip_feasibility_tolerance": 1e-9},
+        # Strong branching solves dozens of relaxations a node: of two forests on 20 columns 5 nodes took 60 s with it,
+        # and the whole tree of 133 nodes 27 s without.
+        large={"mip_pscost_minreliable": 0},
         takes_start=True,
         streams=True,
         takes_callback=True,

@@ -99,6 +99,8 @@ class Solver:
         Looks for a licence; None for an open solver.
     exact
         Options under which integers are as whole as the solver can make them; slower, for where 1e-6 is too coarse.
+    large
+        Options for a program whose relaxation takes long.
     pool
         Whether it enumerates the n best itself; else rows are added.
     takes_start
@@ -120,6 +122,7 @@ class Solver:
     by_cuts: frozenset[Class] = frozenset()
     licence: Callable[[], Licence] | None = None
     exact: Mapping[str, Any] = field(default_factory=dict)
+    large: Mapping[str, Any] = field(default_factory=dict)
     pool: bool = False
     takes_start: bool = False
     streams: bool = False

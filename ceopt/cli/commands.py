@@ -332,7 +332,8 @@ def explain(
         note(sentence)
     recourse = Recourse(
         given.model, given.space, target=given.target, n=n, cost=cost,
-        constraints=_rules(max_changes, rules, given.space), solver=solver, time_limit_s=time_limit, **options,
+        constraints=_rules(max_changes, rules, given.space, trusts=allow_pickle), solver=solver,
+        time_limit_s=time_limit, **options,
     )  # fmt: skip
     ready = fitted(recourse, given.data)
     with warnings.catch_warnings():
@@ -398,7 +399,10 @@ def export(
     for sentence in given.notes:
         note(sentence)
     asked = Settings(
-        target=given.target, cost=cost, constraints=_rules(max_changes, rules, given.space), formulation=formulation
+        target=given.target,
+        cost=cost,
+        constraints=_rules(max_changes, rules, given.space, trusts=allow_pickle),
+        formulation=formulation,
     )
     prepared = prepare(given.model, given.space, asked, data=given.data)
     checked = prepared.settings
@@ -529,7 +533,7 @@ def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None
     return moves
 
 
-def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any, ...]:
+def _rules(max_changes: int | None, path: Path | None, space: Any, *, trusts: bool) -> tuple[Any, ...]:
     from ceopt.cli.inputs import read_rules
     from ceopt.formulations.constraints import MaxChanges
 
@@ -537,5 +541,5 @@ def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any,
     if max_changes is not None:
         rules = (MaxChanges(max_changes),)
     if path is not None:
-        rules += read_rules(path, space)
+        rules += read_rules(path, space, allow_pickle=trusts)
     return rules

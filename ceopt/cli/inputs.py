@@ -814,8 +814,8 @@ def _line(error: BaseException) -> str:
 _RULES: Final = "--rules"
 
 
-def read_rules(path: Path, space: FeatureSpace) -> tuple[AbstractRule, ...]:
-    """Return the rules of a file, each of which fits the space.
+def read_rules(path: Path, space: FeatureSpace, *, allow_pickle: bool = False) -> tuple[AbstractRule, ...]:
+    """Return the rules of a file, each of which fits the space; a forest that a rule names lies beside the file.
 
     Raises
     ------
@@ -830,7 +830,22 @@ def read_rules(path: Path, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     if not isinstance(listed, list):
         but = f"{str(path)!r} holds {_kind(listed)}"
         raise InvalidTypeError(_RULES, "a list of rules", but, 'Write [{"rule": "MaxChanges", "k": 2}, ...].')
-    return tuple(_rule(entry, f"rule {place} of {str(path)!r}", space) for place, entry in enumerate(listed, start=1))
+    rules = []
+    for place, entry in enumerate(listed, start=1):
+        given = entry
+        if isinstance(entry, dict) and isinstance(entry.get("forest"), str):
+            given = {**entry, "forest": _Forest(path.parent / entry["forest"], allow_pickle)}
+        rules.append(_rule(given, f"rule {place} of {str(path)!r}", space))
+    return tuple(rules)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Forest:
+    """A file of a fitted isolation forest, and whether it may be opened."""
+
+    path: Path
+    allow_pickle: bool
 
 
 def _document(path: Path) -> Any:
@@ -897,6 +912,8 @@ def _read(argument: str, value: Any, given: Mapping[str, Any], space: FeatureSpa
             return _frame(value)
         case "equations":
             return _equations(value)
+        case "forest" if isinstance(value, _Forest):
+            return read_model(value.path, allow_pickle=value.allow_pickle)
         case "transitions":
             return _transitions(value, given.get("column"), space)
     return value

@@ -35,7 +35,7 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
-from ceopt.solvers.problem import Stop
+from ceopt.solvers.problem import Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, choose, multiplies
 from ceopt.solvers.tolerances import KEPT_SHARE
 from ceopt.solvers.trust import contradicts, relative_violation, without_claims
@@ -99,6 +99,8 @@ class SolveRequest:
         The decision that is wanted, if it is not the one of the settings.
     unit
         Length in which squares and cones of the cost are counted.
+    without_large
+        Whether rules that make the program large (``is_large``) are left out.
     """
 
     margin: float | None
@@ -112,6 +114,7 @@ class SolveRequest:
     n_incumbents: int = 0
     target: Target | None = None
     unit: float = 1.0
+    without_large: bool = False
 
     def with_budget_of(self, start: Start) -> SolveRequest:
         """Return the request with a start added and its cost as the budget."""
@@ -313,6 +316,8 @@ class ProgramSolver:
         compiled_at = time.perf_counter()
         solver = _chosen(settings.solver, program, compiled)
         options: dict[str, Any] = {}
+        if any(rule.is_large for rule, _ in program.rules):
+            options.update(solver.large)
         if exact:
             options.update(solver.exact)
         options.update(settings.solver_options)
@@ -374,7 +379,7 @@ class ProgramSolver:
             person.factual_frame,
             target=request.target or settings.target,
             cost=cost,
-            rules=settings.rules,
+            rules=[rule for rule in settings.rules if not (request.without_large and rule.is_large)],
             margin=request.margin,
             below=request.below,
             formulation=settings.formulation,
@@ -454,6 +459,64 @@ def _decoded_incumbents(
 # ---- reasons to solve a program again --------------------------------------------------------------------------------
 #: Most solves for one reason (unit of lengths, or size of the reach).
 MOST_RUNS: Final = 3
+
+
+#: Share of the time that a program without its large rules may take.
+_WITHOUT_SHARE: Final = 0.3
+
+
+def without_large_rules(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve without the rules that make the program large, and with them if the optimum breaks one.
+
+    Without them more is allowed: an optimum that keeps them is one with them too, so is a known point at the cost that
+    is proved to be least, and where there is nothing there is nothing with them.
+    """
+    large = [rule for rule in settings.rules if rule.is_large]
+    if not large or request.n_incumbents or any(diversity.needs_all_cells for _, diversity in request.barred):
+        return solve(request, seconds)  # cells that differ by a rule's own cuts are told apart with the rule alone
+    began = time.perf_counter()
+    first = solve(replace(request, without_large=True), _WITHOUT_SHARE * seconds)
+    if first.outcome.status in {Stop.INFEASIBLE, Stop.INTERRUPTED} and first.point is None:
+        return first
+
+    def is_kept(point: Point) -> bool:
+        return all(rule.violation(person.space, person.factual, point) <= 0.0 for rule in large)
+
+    if first.point is not None and not is_kept(first.point):
+        first = _at_the_bound(settings, person, request, first, is_kept)
+    if first.point is not None and first.outcome.status in {Stop.OPTIMAL, Stop.INTERRUPTED}:
+        return first
+    left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+    second = solve(request, left)
+    bound = first.outcome.bound
+    if second.outcome.status is Stop.OPTIMAL or bound is None or not math.isfinite(bound):
+        return second.after(first)
+    known = second.outcome.bound
+    return second.with_outcome(bound=bound if known is None else max(known, bound)).after(first)
+
+
+def _at_the_bound(
+    settings: CheckedSettings,
+    person: Person,
+    request: SolveRequest,
+    solved: SolvedProgram,
+    is_kept: Callable[[Point], bool],
+) -> SolvedProgram:
+    """Return the solve with a known point that keeps all rules and costs what is proved to be least, or with none."""
+    bound = solved.outcome.bound
+    if solved.outcome.status is Stop.OPTIMAL and bound is not None and solved.cluster is None:
+        for cost, point in request.starts:
+            objective = settings.cost.to_objective(cost)
+            is_other = all(
+                diversity.surely(person.space, person.factual, earlier, point) for earlier, diversity in request.barred
+            )
+            gap = relative_gap_of(objective, bound)
+            is_least = objective <= bound or (gap is not None and gap <= settings.relative_gap / 2)
+            if is_least and is_other and is_kept(point):
+                return replace(solved.with_outcome(objective=objective), point=dict(point))
+    return replace(solved, point=None)
 
 
 def in_unit_of_the_point(
@@ -564,6 +627,7 @@ def beyond_the_budget(
 
 
 RETRIES: Final[tuple[Retry, ...]] = (
+    without_large_rules,
     in_unit_of_the_point,
     within_cost_of_one_label,
     in_smaller_reach,

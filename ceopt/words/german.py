@@ -104,6 +104,7 @@ GERMAN: Final[Mapping[str, str]] = {
         "es hält mit einer Wahrscheinlichkeit von mindestens {level}, wenn das Modell neu trainiert wird, auch auf "
         "etwas anderen Daten"
     ),
+    "no_outlier": "es ist nichts Ungewöhnliches, wie der Isolation Forest der Regel sagt",
     "must_stay": "{column} bleibt bei {value}",
     "stays_missing": "{column} bleibt ohne Angabe",
     "may_only_rise": "{column} darf von {value} aus nur steigen",

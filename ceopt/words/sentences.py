@@ -22,6 +22,7 @@ from ceopt.formulations.constraints import (
     Linear,
     MaxChanges,
     MaxMove,
+    NotAnOutlier,
     Product,
     Ratio,
     RobustValidity,
@@ -922,6 +923,7 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     RobustValidity: _robust_validity,
     Ratio: _ratio,
     Product: _product,
+    NotAnOutlier: lambda _rule, _space: Phrase("no_outlier", {}),
 }
 
 

@@ -368,6 +368,9 @@ class Factual(AbstractColumns):
         Whether some product is written value by value or digit by digit.
     unresolved
         Who has a product written digit by digit whose numbers are too large for a solver's tolerance.
+    cutoff
+        A :class:`CostCutoff` that no answer worth finding exceeds, where one is known: rules that embed models leave
+        out what is beyond it.
 
     Notes
     -----
@@ -413,6 +416,7 @@ class Factual(AbstractColumns):
         self.expands_products = False
         self.unresolved: list[str] = []
         self.takes_products = False
+        self.cutoff: Any = None
         self.charges: dict[str, AbstractCharge] = {}
         self.is_charged = False
         self.is_counted = False

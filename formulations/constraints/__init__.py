@@ -12,6 +12,7 @@ from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
 from ceopt.formulations.constraints.max_changes import MaxChanges
 from ceopt.formulations.constraints.max_move import MaxMove
+from ceopt.formulations.constraints.not_an_outlier import NotAnOutlier
 from ceopt.formulations.constraints.products import Product, Ratio
 from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
@@ -30,6 +31,7 @@ __all__ = [
     "Linear",
     "MaxChanges",
     "MaxMove",
+    "NotAnOutlier",
     "Product",
     "Ratio",
     "RobustValidity",
@@ -55,5 +57,6 @@ RULES: Mapping[str, type[AbstractRule]] = {
         Ratio,
         Product,
         MaxMove,
+        NotAnOutlier,
     )
 }

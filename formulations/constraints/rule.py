@@ -71,6 +71,9 @@ class AbstractRule(ABC):
     takes_columns: ClassVar[bool] = False
     #: Whether :meth:`violation` is slow (milliseconds); the search for a start then checks few points.
     slow: ClassVar[bool] = False
+    #: Whether its rows make a program several times larger; it is then solved without them first, and its optimum
+    #: stands if it keeps the rule.
+    is_large: ClassVar[bool] = False
     #: Whether its rows may imply finite bounds of unbounded columns; such rules are built first, so that others can use
     #: the bounds as big-M.
     gives_bounds: ClassVar[bool] = False

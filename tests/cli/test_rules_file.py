@@ -8,12 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import joblib
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from rules.found import by_name, halves
 from rules.small import FACTUAL, POINTS, SPACE
+from sklearn.ensemble import IsolationForest
 from sources import ROOT
 
 from ceopt.cli.inputs import read_rules
@@ -37,6 +39,8 @@ def plain(rule: Any) -> dict[str, Any] | None:
             return None
         equations = {c: {"parents": dict(e.parents), "intercept": e.intercept} for c, e in rule.equations.items()}
         entry["equations"] = equations
+    if entry["rule"] == "NotAnOutlier":
+        entry["forest"] = "forest.joblib"
     return entry
 
 
@@ -81,7 +85,9 @@ def test_every_rule_has_an_example_in_plain_data_and_a_schema():
 def test_a_rule_of_the_file_is_the_rule(tmp_path, name, rule):
     document = [plain(rule)]
     VALID.validate(document)
-    (read,) = read_rules(written(tmp_path / "rules.json", document), SPACE)
+    if "forest" in document[0]:
+        joblib.dump(rule.forest, tmp_path / "forest.joblib")
+    (read,) = read_rules(written(tmp_path / "rules.json", document), SPACE, allow_pickle=True)
     assert type(read) is RULES[name]
     if name == "RobustValidity":
         read = replace(read, model=rule.model)
@@ -108,6 +114,18 @@ def test_defaults_may_be_left_out_and_rules_keep_their_order(tmp_path):
     assert (hull.data, hull.radius, hull.norm) == (None, 0.0, "l1")
     assert causal.equations == {"wage": LinearEquation({"age": 1})}
     assert read_rules(written(tmp_path / "none.json", []), SPACE) == ()
+
+
+def test_a_forest_is_opened_only_if_its_user_trusts_it(tmp_path):
+    path = written(tmp_path / "rules.json", [{"rule": "NotAnOutlier", "forest": "none.joblib"}])
+    with pytest.raises(UnreadableFileError, match=r"rule 1 of '.*': .*none\.joblib' is none"):
+        read_rules(path, SPACE, allow_pickle=True)
+    joblib.dump(IsolationForest().fit(np.zeros((9, 6))), tmp_path / "none.joblib")
+    with pytest.raises(InvalidValueError, match="--allow-pickle"):
+        read_rules(path, SPACE)
+    path = written(tmp_path / "rules.json", [{"rule": "NotAnOutlier", "forest": 3}])
+    with pytest.raises(CeoptError, match="an IsolationForest"):
+        read_rules(path, SPACE, allow_pickle=True)
 
 
 def test_levels_that_are_no_text_are_meant_by_their_text(tmp_path):

@@ -27,7 +27,7 @@ from rules.small import PEOPLE, lattice
 import ceopt
 import ceopt.search.relaxation
 from ceopt import L1, Feature, FeatureSpace, Linear, MaxChanges
-from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name
+from ceopt.formulations.constraints import RULES, AbstractElastic, AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.oracle.model import ModelOracle
 from ceopt.search.conflict import _Filter
@@ -523,11 +523,11 @@ def crowded(draw: Any, kind: str) -> Question:
 
 def amounts(rule: Any, question: Question, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return by how much each point breaks a rule, by the independent half of the rule; None of what has no amount."""
-    if isinstance(rule, MaxChanges | Linear):
-        return off(rule, question.space, question.factual, points)
     if isinstance(rule, Hull):
         far = np.array(distances(rule, question.space, points).min(axis=0) - rule.radius)
         return np.where(far > 1e-6, far, 0.0) if rule.penalty is None or rule.radius else np.zeros(len(points))
+    if isinstance(rule, AbstractElastic):
+        return np.asarray(half_of(type(rule).__name__).excess(rule, question.space, question.factual, points))
     return None
 
 

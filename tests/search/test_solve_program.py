@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
 
+import pyomo.environ as pyo
 import pytest
 
 import ceopt
+from ceopt.formulations.constraints import AbstractRule
+from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 from ceopt.search.prepare import prepare
@@ -25,6 +28,7 @@ from ceopt.search.solve_program import (
     is_smaller,
     unit_for,
     within_cost_of_one_label,
+    without_large_rules,
 )
 from ceopt.settings import CheckedSettings, Settings
 from ceopt.solvers.deadline import OutOfTimeError
@@ -63,7 +67,88 @@ class Written:
 
 
 def test_they_are_listed_from_the_innermost_to_the_outermost() -> None:
-    assert (in_unit_of_the_point, within_cost_of_one_label, in_smaller_reach, beyond_the_budget) == RETRIES
+    assert (
+        without_large_rules, in_unit_of_the_point, within_cost_of_one_label, in_smaller_reach, beyond_the_budget
+    ) == RETRIES  # fmt: skip
+
+
+# ---- large rules -----------------------------------------------------------------------------------------------------
+@final
+@dataclass(frozen=True, slots=True)
+class Below(AbstractRule):
+    """An income below a limit, said to make the program large."""
+
+    limit: float
+    is_large: ClassVar[bool] = True
+
+    def check(self, space: Any) -> None:
+        """Nothing to refuse."""
+
+    def build(self, block: Any, x: Any) -> None:
+        """Add the row."""
+        block.below = pyo.Constraint(expr=x.x["income"] <= self.limit)
+
+    def violation(self, space: Any, factual: Any, point: Any) -> float:
+        """Return the excess."""
+        del space, factual
+        return max(0.0, point["income"] - self.limit)
+
+
+def large(*outcomes: SolvedProgram, **request: Any) -> tuple[SolvedProgram, list[bool], Written]:
+    settings, person = asked(constraints=[Below(5.0)])
+    solve = Written(*outcomes)
+    found = without_large_rules(settings, person, solve, SolveRequest(None, **request), 9.0)
+    return found, [asked.without_large for asked in solve.requests], solve
+
+
+def test_an_optimum_without_a_large_rule_stands_if_it_keeps_it() -> None:
+    found, without, _ = large(solved(4.0, bound=3.0))
+    assert (found.point, without) == ({"income": 4.0}, [True])
+
+
+def test_one_that_breaks_a_large_rule_is_solved_for_with_it() -> None:
+    found, without, _ = large(solved(6.0, bound=5.0), solved(4.5, Stop.FEASIBLE, bound=2.0))
+    assert (found.point, without) == ({"income": 4.5}, [True, False])
+    assert found.outcome.bound == 5.0  # what is proved without the rule holds with it
+    assert found.solve_s == 8.0
+    found, _, _ = large(solved(6.0, bound=5.0), solved(None, Stop.TIME_LIMIT))
+    assert found.point is None  # the first one's breaks the rule
+    assert found.outcome.bound == 5.0
+
+
+def test_what_is_not_proved_without_a_large_rule_is_tried_with_it() -> None:
+    found, without, _ = large(solved(4.0, Stop.FEASIBLE, bound=2.0), solved(None, Stop.TIME_LIMIT, bound=1.0))
+    assert (found.point, without) == ({"income": 4.0}, [True, False])
+    found, without, _ = large(solved(4.0, Stop.FEASIBLE, bound=2.0), solved(3.0))
+    assert (found.point, found.outcome.status, without) == ({"income": 3.0}, Stop.OPTIMAL, [True, False])
+
+
+def test_where_there_is_nothing_without_a_large_rule_there_is_nothing_with_it() -> None:
+    found, without, _ = large(solved(None, Stop.INFEASIBLE))
+    assert (found.outcome.status, without) == (Stop.INFEASIBLE, [True])
+    found, without, _ = large(solved(None, Stop.INTERRUPTED))
+    assert (found.outcome.status, without) == (Stop.INTERRUPTED, [True])
+
+
+def test_a_known_point_at_the_proved_cost_is_the_optimum() -> None:
+    settings, _ = asked()
+    starts = [(3.0, {"income": 4.0}), (9.0, {"income": 2.0})]
+    bound = settings.cost.to_objective(3.0)
+    found, without, _ = large(solved(6.0, bound=bound), starts=starts)
+    assert (found.point, found.outcome.status, without) == ({"income": 4.0}, Stop.OPTIMAL, [True])
+    assert found.outcome.objective == bound
+    _, without, _ = large(solved(6.0, bound=0.9 * bound), solved(4.0), starts=starts)
+    assert without == [True, False]  # something cheaper may keep the rule
+    _, without, _ = large(solved(6.0, bound=bound), solved(4.0), starts=[(3.0, {"income": 7.0})])
+    assert without == [True, False]  # the point breaks it
+    _, without, _ = large(solved(6.0, Stop.FEASIBLE, bound=bound), solved(4.0), starts=starts)
+    assert without == [True, False]
+
+
+def test_it_is_left_in_where_cells_count_or_several_points_are_wanted() -> None:
+    for request in ({"barred": [({"income": 2.0}, OtherDecisions())]}, {"n_incumbents": 2}):
+        _, without, _ = large(solved(4.0), **request)
+        assert without == [False]
 
 
 # ---- beyond the budget -----------------------------------------------------------------------------------------------

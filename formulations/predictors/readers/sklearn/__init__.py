@@ -404,6 +404,7 @@ _DECIDING: Final = ("AdaBoostClassifier", "OneVsRestClassifier")
 
 _INSTEAD: Final[Mapping[str, str]] = {
     "AdaBoostRegressor": "It predicts the weighted median of its members; fit GradientBoostingRegressor. ",
+    "IsolationForest": "It decides nothing: keep answers off its outliers by the rule NotAnOutlier(forest). ",
 }
 
 #: What is read, by how it is embedded (see ``read.supported``).

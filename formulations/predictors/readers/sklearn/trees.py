@@ -102,7 +102,7 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         )
     labels = class_labels(model)
     members = getattr(model, "estimators_", [model])
-    trees = [_grown(member.tree_, member.tree_.value[:, 0, :], gaps=True) for member in members]
+    trees = [grown(member.tree_, member.tree_.value[:, 0, :], gaps=True) for member in members]
     return TreeEnsemble(
         trees, labels=labels, divisor=len(members), input_dtype="float32",
         probability=None if labels is None else "share", n_inputs=model.n_features_in_,
@@ -143,7 +143,7 @@ def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     trees = []
     for stage in model.estimators_:
         for k, member in enumerate(stage):
-            trees.append(_grown(member.tree_, _column(rate * member.tree_.value[:, 0, 0], k, scores)))
+            trees.append(grown(member.tree_, _column(rate * member.tree_.value[:, 0, 0], k, scores)))
     return _ensemble(model, trees, base, "float32", "nonnegative")
 
 
@@ -191,11 +191,18 @@ def _categories(member: Any) -> tuple[Any, tuple[frozenset[float], ...]]:
     return subset, tuple(frozenset([*known, *more]) for known, more in zip(left, unknown, strict=True))
 
 
-def _grown(tree: Any, value: Floats, *, gaps: bool = False) -> Tree:
-    """Return a tree of scikit-learn's own kind with values (nodes, scores), with ``gaps`` one that takes NaN."""
+def grown(tree: Any, value: Floats, *, gaps: bool = False, columns: NDArray[np.intp] | None = None) -> Tree:
+    """Return a tree of scikit-learn's own kind with values (nodes, scores), with ``gaps`` one that takes NaN.
+
+    ``columns``: those of the matrix that the tree was grown on, where these are not all, (k,).
+    """
     links = (tree.children_left, tree.children_right)
     sides = tree.missing_go_to_left != 0 if gaps else None
-    return _tree(tree.children_left < 0, tree.feature, tree.threshold, links, value, sides)
+    leaf = tree.children_left < 0
+    feature = tree.feature
+    if columns is not None:
+        feature = columns[np.where(leaf, 0, feature)]
+    return _tree(leaf, feature, tree.threshold, links, value, sides)
 
 
 def _tree(  # noqa: PLR0917 - called with all of them, in this order
