@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,8 @@ MODELS: dict[str, Any] = {
 COUNTS = (1, 3)
 #: A share of the rows on which it is fitted is flagged; all else is as the library sets it: 100 trees of 256 rows.
 CONTAMINATION = 0.1
+#: Ends the key of a question that was asked again.
+AGAIN = "/again"
 #: What counts as near enough to proved.
 LEAST_GAP = 0.01
 
@@ -128,7 +131,8 @@ def text_of(record: dict[str, Any]) -> str:
         f"Rejected people of {', '.join(DATA_SETS)} ask a model for their nearest answer, and for three that change "
         "other columns, without a rule and with `NotAnOutlier(forest)`: scikit-learn's isolation forest of 100 trees "
         f"with contamination {CONTAMINATION}, behind the encoders of the model. Trees are of depth 3 (boosting) and 5. "
-        f"{settings['limit_s']} seconds a question, HiGHS, one thread; l1 in units of the columns' MAD. *Flagged* "
+        f"{settings['limit_s']} seconds a question, and {settings['again_s']} more for what was open with the rule "
+        f"({record['asked_again']} questions), HiGHS, one thread; l1 in units of the columns' MAD. *Flagged* "
         "counts people one of whose answers is an outlier to the library; *dearer* those whose nearest answer costs "
         f"more with the rule; *closed* those of whom all is proved or within {LEAST_GAP:.0%} of the bound. Seconds are "
         "median / 90 % / worst; *medians* is "
@@ -174,42 +178,77 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=40, help="people of each data set and model, default 40")
     parser.add_argument("--limit", type=int, default=60, help="seconds a question, default 60")
     parser.add_argument(
+        "--again", type=int, default=600, help="seconds for what is then open with the rule, default 600"
+    )
+    parser.add_argument(
         "--only", choices=DATA_SETS, help="one data set; runs share a journal, the last writes the page"
     )
     parser.add_argument("--quick", action="store_true", help="three people each, to see that it runs; writes nothing")
     return parser.parse_args()
 
 
-def main() -> None:
-    """Ask all, and go on where an earlier run stopped."""
-    args = options()
-    count = 3 if args.quick else args.rows
-    settings = {"people": count, "limit_s": args.limit}
-    journal = common.Journal("outliers-quick" if args.quick else "outliers", settings)
-    everything = [(name, kind, n) for name in DATA_SETS for kind in MODELS for n in COUNTS]
-    wanted = [part for part in everything if args.only in {None, part[0]}]
-    waiting = []
-    for name, kind, n in wanted:
+def questions(count: int, only: str | None) -> dict[str, tuple[str, str, int, pd.DataFrame, bool]]:
+    """Return all questions by their keys: data, model, number of answers, the person's row, and whether ruled."""
+    found = {}
+    for name, kind, n in itertools.product(DATA_SETS, MODELS, COUNTS):
+        if only not in {None, name}:
+            continue
         people = common.rejected(task(name), model_of(name, kind), count)
         for place in range(len(people)):
             for is_ruled in (bool(place % 2), not place % 2):
-                key = f"{name}/{kind}/{n}/{place}/{is_ruled}"
-                if key not in journal.done:
-                    waiting.append((key, name, kind, n, people.iloc[[place]], is_ruled))
-    for key, name, kind, n, row, is_ruled in common.bar(waiting, len(waiting)):
-        today = bool(outliers_of(name).predict(row)[0] == -1)
-        about = {"data": name, "model": kind, "n": n, "row": int(row.index[0]), "ruled": is_ruled, "today": today}
-        journal.add(key, about | asked(name, kind, n, row, args.limit, is_ruled=is_ruled))
-    journal = common.Journal("outliers-quick" if args.quick else "outliers", settings)  # with what others have added
-    parts = {part: [r for r in journal.records if (r["data"], r["model"], r["n"]) == part] for part in everything}
-    if any(len(records) < 2 * count for records in parts.values()):
-        print("Others are still to come.")
-        return
+                found[f"{name}/{kind}/{n}/{place}/{is_ruled}"] = (name, kind, n, people.iloc[[place]], is_ruled)
+    return found
+
+
+def recorded(question: tuple[str, str, int, pd.DataFrame, bool], limit_s: float) -> dict[str, Any]:
+    """Ask a question, and return what is kept of it."""
+    name, kind, n, row, is_ruled = question
+    today = bool(outliers_of(name).predict(row)[0] == -1)
+    about = {"data": name, "model": kind, "n": n, "row": int(row.index[0]), "ruled": is_ruled, "today": today}
+    return about | asked(name, kind, n, row, limit_s, is_ruled=is_ruled)
+
+
+def last_words(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one record a question; one that was asked again with more time has the seconds of both."""
+    found: dict[str, dict[str, Any]] = {}
+    for r in records:
+        key = r["key"].removesuffix(AGAIN)
+        before = found.get(key)
+        found[key] = r if before is None else r | {"key": key, "seconds": before["seconds"] + r["seconds"]}
+    return list(found.values())
+
+
+def main() -> None:
+    """Ask all, and go on where an earlier run stopped; then ask again, with more time, what is open with the rule."""
+    args = options()
+    count = 3 if args.quick else args.rows
+    settings = {"people": count, "limit_s": args.limit}
+    name = "outliers-quick" if args.quick else "outliers"
+    journal = common.Journal(name, settings)
+    wanted = questions(count, args.only)
+    waiting = [key for key in wanted if key not in journal.done]
+    for key in common.bar(waiting, len(waiting)):
+        journal.add(key, recorded(wanted[key], args.limit))
+    if not args.quick:
+        waiting = [r["key"] for r in last_words(journal.records) if r["ruled"] and not is_closed(r)]
+        waiting = [key for key in waiting if key in wanted and f"{key}{AGAIN}" not in journal.done]
+        for key in common.bar(waiting, len(waiting)):
+            journal.add(f"{key}{AGAIN}", recorded(wanted[key], args.again))
+    journal = common.Journal(name, settings)  # with what others have added
+    last = last_words(journal.records)
+    parts = []
+    for part in itertools.product(DATA_SETS, MODELS, COUNTS):
+        records = [r for r in last if (r["data"], r["model"], r["n"]) == part]
+        if len(records) < 2 * count:
+            print("Others are still to come.")
+            return
+        parts.append(summary(records))
     record = {
-        "settings": settings,
-        "parts": [summary(records) for records in parts.values()],
-        "open": open_ones(journal.records),
-        "records": journal.records,
+        "settings": settings | {"again_s": args.again},
+        "asked_again": sum(r["key"].endswith(AGAIN) for r in journal.records),
+        "parts": parts,
+        "open": open_ones(last),
+        "records": last,
     }
     common.report("outliers", TITLE, MEASURES, text_of, record, quick=args.quick)
     journal.close()

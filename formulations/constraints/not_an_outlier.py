@@ -137,8 +137,8 @@ class NotAnOutlier(AbstractRule):
         del factual
         predictor = self._predictor(space)
         if "judge" not in self._known:
-            self._known["judge"] = _Judge(predictor)
-        judge: _Judge = self._known["judge"]
+            self._known["judge"] = _OutlierJudge(predictor)
+        judge: _OutlierJudge = self._known["judge"]
         return max(0.0, -judge.decision(point))
 
     def sentence(self) -> str:
@@ -151,7 +151,7 @@ class NotAnOutlier(AbstractRule):
 
 
 @final
-class _Judge:
+class _OutlierJudge:
     """The ``decision_function`` of a forest at points, from its trees as read, which were held against the library's.
 
     Within rounding of the level, where an order of summation decides, the library itself is asked, once a point: it
