@@ -73,6 +73,7 @@ def asked(name: str, kind: str, n: int, row: pd.DataFrame, limit_s: float, *, is
             flags = (usual.predict(result.to_frame()[list(bunch.data)]) == -1).tolist()
         return {
             "status": str(result.status),
+            "complete": result.complete,
             "gaps": [answer.gap for answer in result],
             "costs": [answer.cost for answer in result],
             "flagged": sum(flags),
@@ -86,9 +87,10 @@ def asked(name: str, kind: str, n: int, row: pd.DataFrame, limit_s: float, *, is
 
 def is_closed(record: dict[str, Any]) -> bool:
     """Whether all that was asked for is proved, or within a hundredth of it."""
-    if record["status"] in {"optimal", "infeasible"}:
+    if record["status"] == "infeasible":
         return True
-    return len(record["gaps"]) == record["n"] and all(gap is not None and gap <= LEAST_GAP for gap in record["gaps"])
+    is_whole = record["complete"] or len(record["gaps"]) == record["n"]
+    return is_whole and bool(record["gaps"]) and all(gap is not None and gap <= LEAST_GAP for gap in record["gaps"])
 
 
 def summary(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -150,6 +150,10 @@ def test_a_level_on_which_the_encoder_fails_is_no_answer():
 
     assert rule.violation(space, None, space.row({"a": 5, "b": 5, "job": "clerk"})) == math.inf
     assert [name for name, *_ in result.conflict] == ["usual"]
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"a": 5, "b": 5, "job": "cook"})
+    m.usual = impose(rule, m.x)
+    assert str(m.usual.never_seen["job"].expr) == "x.level[job,clerk]  <=  0.0"
 
 
 @pytest.mark.parametrize("n", [1, 3])
