@@ -129,12 +129,14 @@ def text_of(record: dict[str, Any]) -> str:
     closed = sum(part["closed"] for part in record["parts"])
     flagged = sum(part["flagged with"] for part in record["parts"])
     worst = max(part["medians"] for part in record["parts"])
+    more = ""
+    if record["asked_again"]:
+        more = f", and {settings['again_s']} more for {record['asked_again']} that were open with the rule"
     words = (
         f"Rejected people of {', '.join(DATA_SETS)} ask a model for their nearest answer, and for three that change "
         "other columns, without a rule and with `NotAnOutlier(forest)`: scikit-learn's isolation forest of 100 trees "
         f"with contamination {CONTAMINATION}, behind the encoders of the model. Trees are of depth 3 (boosting) and 5. "
-        f"{settings['limit_s']} seconds a question, and {settings['again_s']} more for what was open with the rule "
-        f"({record['asked_again']} questions), HiGHS, one thread; l1 in units of the columns' MAD. *Flagged* "
+        f"{settings['limit_s']} seconds a question{more}, HiGHS, one thread; l1 in units of the columns' MAD. *Flagged* "
         "counts people one of whose answers is an outlier to the library; *dearer* those whose nearest answer costs "
         f"more with the rule; *closed* those of whom all is proved or within {LEAST_GAP:.0%} of the bound. Seconds are "
         "median / 90 % / worst; *medians* is "
@@ -185,6 +187,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--only", choices=DATA_SETS, help="one data set; runs share a journal, the last writes the page"
     )
+    parser.add_argument("--now", action="store_true", help="ask nothing: the page of those asked so far")
     parser.add_argument("--quick", action="store_true", help="three people each, to see that it runs; writes nothing")
     return parser.parse_args()
 
@@ -228,10 +231,10 @@ def main() -> None:
     name = "outliers-quick" if args.quick else "outliers"
     journal = common.Journal(name, settings)
     wanted = questions(count, args.only)
-    waiting = [key for key in wanted if key not in journal.done]
+    waiting = [key for key in wanted if key not in journal.done and not args.now]
     for key in common.bar(waiting, len(waiting)):
         journal.add(key, recorded(wanted[key], args.limit))
-    if not args.quick:
+    if not args.quick and not args.now:
         waiting = [r["key"] for r in last_words(journal.records) if r["ruled"] and not is_closed(r)]
         waiting = [key for key in waiting if key in wanted and f"{key}{AGAIN}" not in journal.done]
         for key in common.bar(waiting, len(waiting)):
@@ -241,7 +244,9 @@ def main() -> None:
     parts = []
     for part in itertools.product(DATA_SETS, MODELS, COUNTS):
         records = [r for r in last if (r["data"], r["model"], r["n"]) == part]
-        if len(records) < 2 * count:
+        arms = [{r["row"] for r in records if r["ruled"] is is_ruled} for is_ruled in (False, True)]
+        records = [r for r in records if r["row"] in arms[0] & arms[1]]
+        if len(records) < (2 if args.now else 2 * count):
             print("Others are still to come.")
             return
         parts.append(summary(records))
