@@ -136,10 +136,10 @@ def text_of(record: dict[str, Any]) -> str:
         f"Rejected people of {', '.join(DATA_SETS)} ask a model for their nearest answer, and for three that change "
         "other columns, without a rule and with `NotAnOutlier(forest)`: scikit-learn's isolation forest of 100 trees "
         f"with contamination {CONTAMINATION}, behind the encoders of the model. Trees are of depth 3 (boosting) and 5. "
-        f"{settings['limit_s']} seconds a question{more}, HiGHS, one thread; l1 in units of the columns' MAD. *Flagged* "
-        "counts people one of whose answers is an outlier to the library; *dearer* those whose nearest answer costs "
-        f"more with the rule; *closed* those of whom all is proved or within {LEAST_GAP:.0%} of the bound. Seconds are "
-        "median / 90 % / worst; *medians* is "
+        f"{settings['limit_s']} seconds a question{more}, HiGHS, one thread; l1 in units of the columns' MAD. "
+        "*Flagged* counts people one of whose answers is an outlier to the library; *dearer* those whose nearest "
+        f"answer costs more with the rule; *closed* those of whom all is proved or within {LEAST_GAP:.0%} of it. "
+        "Seconds are median / 90 % / worst; *medians* is "
         "the ratio of the two medians, *ratio* the median over people."
     )
     found = (
