@@ -246,7 +246,9 @@ def main() -> None:
         records = [r for r in last if (r["data"], r["model"], r["n"]) == part]
         arms = [{r["row"] for r in records if r["ruled"] is is_ruled} for is_ruled in (False, True)]
         records = [r for r in records if r["row"] in arms[0] & arms[1]]
-        if len(records) < (2 if args.now else 2 * count):
+        if args.now and not records:
+            continue
+        if not args.now and len(records) < 2 * count:
             print("Others are still to come.")
             return
         parts.append(summary(records))
