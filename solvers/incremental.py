@@ -118,7 +118,7 @@ def _chosen(name: str, compiled: CompiledModel) -> Solver:
 
 @final
 class Session:
-    """A model that is open in one solver; made by :func:`session`, closed by :meth:`close` or the end of ``with``.
+    """A model that is open in one solver; made by :func:`session`, closed by ``close`` or the end of ``with``.
 
     Parameters
     ----------
