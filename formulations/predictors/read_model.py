@@ -41,7 +41,7 @@ _Admitted: TypeAlias = "tuple[float, float, bool] | frozenset[float]"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadModel(Predictor):
-    """A model as it was read over the columns of a space; :func:`~ceopt.formulations.predictors.read` makes one, ``embed`` takes it.
+    """A model as it was read over the columns of a space: what ``predictors.read`` returns, and ``embed`` takes.
 
     Attributes
     ----------
