@@ -55,6 +55,18 @@ SAME_SUM: Final = 1e-13
 #: Below the decision's own rounding a row is lowered by this share of the score's size at least: what compiling and
 #: presolving a row may lose.
 LEVEL_ROOM: Final = 1e-10
+#: Share of a score that adding it up may cost: a margin is raised by it, so that what counts stays >= 0.
+SCORE_ROUNDING: Final = 2.0**-40
+#: How far a piecewise probability may be from the link, unless a caller says.
+USUAL_LINK_ERROR: Final = 1e-4
+#: Finer, the grid of the proof takes millions of points.
+LEAST_LINK_ERROR: Final = 1e-5
+#: What a link in float32, and 1 less it, are rounded by.
+PROBABILITY_ROUNDING: Final = 2e-7
+#: Scores are this much beyond their bounds at most, relative to them: what sums of rows are rounded by.
+SCORES_BEYOND_BOUNDS: Final = 1e-9
+#: A link that still rises by more between scores this close, relative to their size, jumps.
+LINK_JUMP: Final = 1e-9
 #: Half the distance of two floats in [1, 2).
 UNIT_ROUNDING: Final = {"float32": 2.0**-24, "float64": 2.0**-53}
 #: What a sum may be off by, of its absolute terms: far above rounding, far below any term that was lost in reading.

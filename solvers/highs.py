@@ -54,6 +54,7 @@ from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import Stop, StopTable, Vector
 from ceopt.solvers.tolerances import (
+    DROPPED_COEFFICIENT,
     HIGHS_BOUND_ROUNDING,
     HIGHS_IMPROVEMENT,
     HIGHS_NO_REDUCED_COST,
@@ -139,7 +140,6 @@ _KEPT = 50  # candidates kept at most for each point of the pool: many differ in
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _QP_STATUSES_TO_PROVE = frozenset({Stop.OPTIMAL, Stop.ERROR, Stop.UNBOUNDED})
 _FAR = 1e5  # an optimum of a QP with greater entries may lie on an unbounded ray
-_DROPPED = 1e-9  # HiGHS would drop smaller coefficients
 _INFINITE = 1e20  # HiGHS treats numbers from here on as infinite
 _FAR_SIDE = 1e19  # replaces an infinite side that no row can reach whose activity stays below _NEAR_SIDE
 _NEAR_SIDE = 1e17
@@ -171,7 +171,7 @@ class HighsSession(AbstractSession):
         # without restarts. With a good start, a restart makes it 1.2 to 2.4 times slower (forests of 100 trees).
         highs.setOptionValue("mip_allow_restart", False)
         highs.setOptionValue("qp_regularization_value", 1e-11)  # with its 1e-7, a quarter of small random QPs fail
-        if compiled.A.nnz and np.abs(compiled.A.data).min() <= _DROPPED:
+        if compiled.A.nnz and np.abs(compiled.A.data).min() <= DROPPED_COEFFICIENT:
             highs.setOptionValue("small_matrix_value", 1e-12)  # HiGHS would drop such coefficients silently
         set_options(highs, self._options)
         self._scale = first_scale(compiled)
@@ -522,7 +522,7 @@ class HighsSession(AbstractSession):
         compiled = self._compiled
         rows = compiled.A[first:]
         low, high = sides_within(compiled)
-        if rows.nnz and np.abs(rows.data).min() <= _DROPPED:
+        if rows.nnz and np.abs(rows.data).min() <= DROPPED_COEFFICIENT:
             self._highs.setOptionValue("small_matrix_value", 1e-12)
         entries = (rows.nnz, rows.indptr[:-1], rows.indices, rows.data)
         status = self._highs.addRows(rows.shape[0], low[first:], high[first:], *entries)

@@ -165,3 +165,5 @@ SMALL_UNIT: Final = 1e-4
 ORDINARY_COEFFICIENTS: Final = (1e-8, 1e9)
 #: Sizes of the widths and values of continuous columns that no solver's tolerance hides.
 ORDINARY_WIDTHS: Final = (2.0**-24, 2.0**24)
+#: HiGHS would drop smaller coefficients silently.
+DROPPED_COEFFICIENT: Final = 1e-9

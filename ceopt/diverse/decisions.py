@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.content_hash import content_of as content_hash
-from ceopt.formulations.predictors.conditions import slack
 from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.readers.model_input import array_of, takes_numbers
 from ceopt.formulations.predictors.representation import AbstractRepresentation

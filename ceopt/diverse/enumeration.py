@@ -28,8 +28,8 @@ from ceopt.formulations.constraints import impose, rule_name
 from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.digits import digits
-from ceopt.formulations.predictors.conditions import slack
-from ceopt.formulations.predictors.routes import route
+from ceopt.formulations.predictors.reachable_leaves import route
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of

@@ -43,10 +43,9 @@ from ceopt.formulations.constraints import MaxChanges
 from ceopt.formulations.constraints.diversity.diversity import is_counted, read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.base import CostCutoff, prices_of
-from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune
 from ceopt.formulations.predictors.predictor import Combination
+from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, prune, route
 from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
-from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING

@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, overrides
 from ceopt.formulations.digits import in_places
-from ceopt.formulations.predictors.conditions import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import Counterfactual

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import charged_by, mended_points
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.predictors.conditions import require_probability, slack, target_margin
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import MissingCellsError, Predictor
+from ceopt.formulations.predictors.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.readers import is_function, open_model, read
 from ceopt.formulations.predictors.ties import (
     accepted,

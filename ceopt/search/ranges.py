@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
-from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach
-from ceopt.formulations.predictors.routes import route
+from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.words.language import in_six_digits
 

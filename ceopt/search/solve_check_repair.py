@@ -17,7 +17,7 @@ from ceopt.base.said import Said, said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.conditions import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of

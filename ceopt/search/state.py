@@ -17,7 +17,7 @@ import numpy as np
 from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
-from ceopt.formulations.predictors.conditions import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune
-from ceopt.formulations.predictors.routes import route
+from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, prune, route
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.checks import Floats
@@ -38,8 +37,8 @@ from ceopt.tolerances import CHEAPER_START
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut, Part
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.reachable_leaves import NumberCut, Part
 
 #: Places in a grid, one a column.
 Indices = NDArray[np.intp]

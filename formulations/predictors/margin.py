@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,9 +12,8 @@ from pyomo.core.base.expression import ScalarExpression
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
-from ceopt.formulations.predictors.conditions import AskedOfScores, ScoreCondition, ScoredBlock
+from ceopt.formulations.predictors.reaches import AskedOfScores, ScoreCondition, ScoredBlock, require_finite
 from ceopt.formulations.space.space import point_row
-from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -183,11 +181,3 @@ def margin_of(block: ScoredBlock, target: Any) -> tuple[DecisionMargin, LeastAnd
     start = condition.turns_at
     low, high = condition.bounds
     return DecisionMargin(condition.form + LinearForm(-start), (low - start, high - start), asked), None
-
-
-def require_finite(who: str, x: Any, *ends: float) -> None:
-    """Refuse bounds that are infinite, naming the column that has none."""
-    if all(map(math.isfinite, ends)):
-        return
-    name = x.unbounded()
-    raise UnboundedFeatureError(who, "finite bounds", f"column {name!r} has none", x.bounds_advice(name))

@@ -1,22 +1,428 @@
-"""The decision as rows: the embedded model's score reaches the target, with a margin."""
+r"""The decision: what a target asks of an embedded model's scores, and the same as rows.
+
+A target is alternatives, of which one has to hold, each of conditions that hold together. A label, a probability or a
+range of values is one alternative; of several labels wanted each is one. A condition is
+
+.. math:: w^\top s \ge \ell
+
+with the level :math:`\ell` at which the target's slack is 0. A row stands beside it: above by a margin, or between the
+neighbouring scores that a model of trees attains.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 
+import numpy as np
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, binary_form, sum_form
-from ceopt.formulations.predictors.conditions import AskedOfScores, ScoreCondition
-from ceopt.formulations.predictors.margin import require_finite
-from ceopt.formulations.predictors.ties import row_scale, score_size, trimmed
-from ceopt.formulations.tolerances import CLEAR_DISTANCE
+from ceopt.formulations.predictors.predictor import Combination, Predictor
+from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed, sign_of
+from ceopt.formulations.predictors.ties import (
+    RowSide,
+    above_level,
+    checked_margin,
+    count_agreeing,
+    default_margin,
+    forest_of,
+    has_fixed_order,
+    link_rounding,
+    margin_near,
+    meets_alone,
+    right_side_of,
+    row_scale,
+    score_size,
+    trimmed,
+)
+from ceopt.formulations.space.space import point_row
+from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.formulations.tolerances import CLEAR_DISTANCE, SCORE_ROUNDING, VOTE_ROUNDING
+from ceopt.solvers.checks import Floats
+from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
+    from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.space.reachable import Reach
+
+#: Share of a range of values that a margin may take from either end.
+_OF_RANGE: Final = 1e-2
+
+
+def slack(
+    predictor: Predictor,
+    coordinates: NDArray[np.float64],
+    target: Target,
+    *,
+    scores: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Return by how much each row of coordinates (n, d) meets the target, in the model's own score; negative if not.
+
+    ``scores``: those of the rows, where the caller has them.
+
+    ============================= =========================================================
+    target                        slack
+    ============================= =========================================================
+    label, one score              score - level, signed
+    label, two classes by share   P(target) - 1/2
+    labels, several classes       best score wanted - best score not wanted
+    probability p, one score      signed score - least signed score that has it
+    probability p, share          P(target) - p
+    range of values               distance to the nearer end
+    limit on disagreement         share of the trees that agree - share that does half a tree
+                                  short of the limit
+    ============================= =========================================================
+    """
+    core = predictor.core
+    if isinstance(target, DisagreementOf):
+        trees = len(forest_of(core).trees)
+        return (count_agreeing(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
+    if scores is None:
+        scores = predictor.score(coordinates)
+    result: NDArray[np.float64]
+    match target:
+        case Values():
+            result = np.minimum(scores - target.low, target.high - scores)
+        case ProbabilityOf() if core.probability == "share":
+            result = scores[:, target.position] - target.at_least
+        case ProbabilityOf():
+            result = sign_of(target.position) * scores - score_needed(
+                core.probability, target.position, target.at_least
+            )
+        case Labels() if core.n_scores == 1:
+            if target.wanted == (1,):
+                result = scores - core.level
+            else:
+                result = core.level - scores
+        case Labels():
+            best = scores[:, list(target.wanted)].max(axis=1)
+            result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
+    return result
+
+
+def target_margin(
+    margin: float | None,
+    predictor: Predictor,
+    target: Target,
+    point: Mapping[str, float] | None = None,
+    reach: Reach | None = None,
+) -> float:
+    """Return the least slack to ask for, or refuse one that is none.
+
+    0 where trees are counted, which tie nowhere, and where None asks trees for what they decide themselves. Else None
+    asks for what the numbers near the person at ``point``, with this ``reach``, make necessary, if there is one.
+    """
+    if isinstance(target, DisagreementOf):
+        if margin is not None and checked_margin(margin, predictor) > 0.0:
+            raise InvalidValueError(
+                "Disagreement", "no margin, as trees are counted", f"margin is {margin!r}", "Lower at_most instead."
+            )
+        return 0.0
+    if margin is None and predictor.is_trees:
+        return 0.0
+    if margin is not None or point is None:
+        return checked_margin(margin, predictor)
+    coordinates = point_row(predictor.space, point)
+    near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates, reach)
+    # A range of values is not to be closed by its own margins.
+    if isinstance(target, Values):
+        return min(near, _OF_RANGE * (target.high - target.low))
+    return near
+
+
+def _unit(core: AbstractRepresentation) -> float:
+    """P(target) - 1/2 is half the difference of two shares."""
+    return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
+
+
+class ScoredBlock(Protocol):
+    """An embedded model, as far as its decision is concerned: scores as forms over the columns of a block."""
+
+    @property
+    def predictor(self) -> Predictor:
+        """What was embedded."""
+        ...
+
+    @property
+    def x(self) -> AbstractColumns:
+        """The block of columns."""
+        ...
+
+    def combine(self, weights: Sequence[float]) -> LinearForm:
+        """Return a weighted sum of the scores."""
+        ...
+
+    def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
+        """Return its least and greatest value over the reach."""
+        ...
+
+    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
+        """Return the number of trees that end in an admitted leaf."""
+        ...
+
+
+def agreeing_form(block: ScoredBlock, wanted: Labels | Values) -> LinearForm:
+    """Return the number of trees that decide as wanted, as a form over the leaves of an embedded forest."""
+    core = forest_of(block.predictor.core)
+    return block.ending_in(lambda values: meets_alone(core, values, wanted))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreCondition:
+    """A sum of scores that has to reach a level.
+
+    Parameters
+    ----------
+    index
+        How the row is named.
+    form
+        The sum, in the unit of margins.
+    ends
+        A function that returns its least and greatest value over the reach; infinite where a column has no bound.
+    level
+        Where the target's slack is 0.
+    side
+        Where a row over the sum stands.
+    value
+        The sum as a function of scores (n, K), or (n,) of one, and coordinates (n, d).
+    is_upper
+        Whether the sum is the negative of what the row is written over.
+    """
+
+    index: Any
+    form: LinearForm
+    ends: Callable[[], tuple[float, float]]
+    level: float
+    side: RowSide
+    value: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+    is_upper: bool = False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Its least and greatest value over the reach."""
+        return self.ends()
+
+    @property
+    def turns_at(self) -> float:
+        """The level from which on the condition counts as met: that of the target where it tells the scores apart.
+
+        Else, where a tie at that level is refused, the least score that a model of trees attains above it.
+        """
+        least, clearance = self.side.least, self.side.clearance
+        if clearance == 0.0:
+            return least
+        turns = self.level
+        if not least - clearance < turns <= least + clearance:
+            turns = least + clearance
+        return turns - min(clearance / 4.0, SCORE_ROUNDING * max(abs(turns), clearance))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    """A weighted sum of scores, as a function that can be pickled with a model."""
+
+    weights: tuple[float, ...]
+
+    def __call__(self, scores: Floats, coordinates: Floats) -> Floats:
+        return np.asarray(scores.reshape(len(coordinates), -1) @ np.array(self.weights))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Agreeing:
+    """The number of trees that decide as wanted, likewise."""
+
+    predictor: Predictor
+    wanted: Labels | Values
+
+    def __call__(self, scores: Floats, coordinates: Floats) -> Floats:
+        del scores
+        return np.asarray(count_agreeing(self.predictor, coordinates, self.wanted), dtype=np.float64)
+
+
+def _settled(index: Any, *, holds: bool) -> ScoreCondition:
+    """Return a condition that no score meets, or that each does."""
+    value = 1.0 if holds else -1.0
+    return ScoreCondition(index, LinearForm(value), lambda: (value, value), 0.0, RowSide(0.0, 0.0), _Constant(value))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A number for each row, likewise."""
+
+    number: float
+
+    def __call__(self, scores: Floats, coordinates: Floats) -> Floats:
+        del scores
+        return np.full(len(coordinates), self.number)
+
+
+#: One of several ways to reach a target: the label that wins, where there is one, and its conditions.
+Alternative: TypeAlias = tuple[Any, tuple[ScoreCondition, ...]]
+
+
+@final
+class AskedOfScores:
+    """What a target asks of an embedded model.
+
+    Parameters
+    ----------
+    block
+        The embedded model.
+    target
+        A target, checked or not.
+    margin, below
+        As of :class:`~ceopt.formulations.Reaches`.
+
+    Attributes
+    ----------
+    target
+        The target, checked.
+    margin
+        The least slack that is asked for.
+    below
+        By how much the rows may be missed where there is no margin.
+    """
+
+    def __init__(self, block: ScoredBlock, target: Any, margin: float | None, below: float = 0.0) -> None:
+        self._block = block
+        self._predictor = predictor = block.predictor
+        self.target: Target = target
+        if not isinstance(target, Target):
+            self.target = parse_target(target, predictor.labels)
+        if isinstance(self.target, ProbabilityOf):
+            require_probability(predictor.core)
+        if isinstance(block.x, Factual):
+            self.margin = target_margin(margin, predictor, self.target, block.x.point, block.x.reach)
+        else:
+            self.margin = target_margin(margin, predictor, self.target)
+        self.below = below if self.margin == 0.0 else 0.0
+        #: Whether the library's own decision is asked for, and no margin.
+        self._is_own = margin is None and predictor.is_trees
+        self._is_clear = self._is_own and not has_fixed_order(predictor)
+
+    def alternatives(self) -> Iterator[Alternative]:
+        """Yield the alternatives, of which one has to hold."""
+        match self.target:
+            case Values():
+                yield None, tuple(self._range(self.target))
+            case ProbabilityOf():
+                yield None, (self._probability(self.target),)
+            case Labels():
+                for t in self.target.wanted:
+                    yield self.target.labels[t], tuple(self._beats(self.target, t, k) for k in self.target.others)
+            case DisagreementOf():
+                yield None, (self._agreement(self.target),)
+
+    # ---- the conditions of each kind of target -----------------------------------------------------------------------
+    def _range(self, target: Values) -> Iterator[ScoreCondition]:
+        if math.isfinite(target.low):
+            yield self._condition("low", (1.0,), target.low, lambda s: s >= target.low)
+        if math.isfinite(target.high):
+            yield self._condition("high", (-1.0,), -target.high, lambda s: -s <= target.high, is_upper=True)
+
+    def _probability(self, target: ProbabilityOf) -> ScoreCondition:
+        core = self._predictor.core
+        label = target.labels[target.position]
+        p = target.at_least
+        if core.probability == "share":
+            weights = np.eye(core.n_scores)[target.position].tolist()
+            side = None
+            if not self._is_own and self._predictor.has_ties and self.margin <= default_margin(self._predictor):
+                side = RowSide(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
+            return self._condition(label, weights, p, lambda s: s >= p, side=side)
+        needed = score_needed(core.probability, target.position, p)
+        sign = sign_of(target.position)
+        if math.isinf(needed):
+            return _settled(label, holds=needed < 0.0)
+        return self._condition(
+            label,
+            (sign,),
+            needed,
+            lambda s: bool(core.head.of_position(np.array([sign * s]), target.position)[0] >= p),
+            more=link_rounding(self._predictor, target),
+        )
+
+    def _beats(self, target: Labels, t: int, k: int) -> ScoreCondition:
+        """Return that label t beats label k; a tie of votes is one that the library breaks."""
+        index: Any = (target.labels[t], target.labels[k])
+        if len(target.wanted) == len(target.others) == 1:
+            index = target.labels[t]
+        core = self._predictor.core
+        differences, level = core.against(t, k)
+        if abs(level) >= NEVER:  # no score has this label, or each has
+            return _settled(index, holds=level < 0.0)
+        weights = [_unit(core) * weight for weight in differences]
+        wins = core.head.wins_ties(t, k)
+        side = None
+        if not self._is_own and self._predictor.has_ties and wins and self.margin <= default_margin(self._predictor):
+            side = RowSide(level - VOTE_ROUNDING, 0.0)
+        return self._condition(index, weights, level, above_level(level, ties=wins), side=side)
+
+    def _agreement(self, target: DisagreementOf) -> ScoreCondition:
+        """Return that enough trees agree, as a share of them, half a tree short of the limit."""
+        trees = len(forest_of(self._predictor.core).trees)
+        needed = float(target.needed(trees))
+
+        agreeing = _Agreeing(self._predictor, target.wanted)
+        form = agreeing_form(self._block, target.wanted)
+        return ScoreCondition(
+            "trees", form, lambda: (form.constant, float(trees)), needed - 0.5, RowSide(needed, 0.0), agreeing
+        )
+
+    def _condition(
+        self,
+        index: Any,
+        weights: Sequence[float],
+        level: float,
+        accepts: Callable[[float], bool],
+        *,
+        more: float = 0.0,
+        side: RowSide | None = None,
+        is_upper: bool = False,
+    ) -> ScoreCondition:
+        """Return that a weighted sum of the scores reaches a level, with the margin, or as the library decides."""
+        if side is None:
+            side = self._side(weights, level, accepts, more)
+        form = self._block.combine(weights)
+        if is_upper:
+            form = self._block.combine([-w for w in weights]).scaled(-1.0)
+        ends = partial(self._block.range_of, weights)
+        return ScoreCondition(index, form, ends, level, side, _Weighted(tuple(weights)), is_upper)
+
+    def _side(self, weights: Sequence[float], level: float, accepts: Callable[[float], bool], more: float) -> RowSide:
+        predictor = self._predictor
+        if self._is_own:
+            return right_side_of(predictor, weights, level, accepts, more=more, clear=self._is_clear)
+        core = predictor.core
+        if isinstance(core, Combination) and core.votes:  # counts tie or differ by a whole vote, never by rounding
+            return RowSide(level + max(self.margin, default_margin(predictor)), 0.0)
+        return RowSide(level + self.margin - self.below, 0.0)
+
+
+def require_probability(core: AbstractRepresentation) -> None:
+    """Refuse a probability target where the model's scores give none."""
+    if core.probability is None:
+        raise UnsupportedModelError(
+            "Probability",
+            "a model whose probability follows from its score",
+            "this one has decision values only",
+            "Ask for the label, with a margin in its score if you like.",
+        )
+
+
+# ==== The decision as rows ============================================================================================
 
 #: The largest score for which a row is stated in smaller units, so that it keeps a clear distance.
 _LARGEST = 1e6
@@ -98,7 +504,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     def __init__(
         self,
-        block: AbstractEmbedded,
+        block: ScoredBlock,
         target: Any,
         *,
         margin: float | None = None,
@@ -131,7 +537,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             form = wins + LinearForm(0.0, switch.terms).scaled(-1.0)
             Rows(self, "one_wins").add("target", form, lower=switch.constant)
 
-    def _row(self, block: AbstractEmbedded, condition: ScoreCondition, switch: LinearForm) -> None:
+    def _row(self, block: ScoredBlock, condition: ScoreCondition, switch: LinearForm) -> None:
         """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end.
 
         Values of leaves that differ by rounding alone count as one, and the row is lowered by what they may add. Where
@@ -164,3 +570,11 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         if scale != 1.0:
             form = form.scaled(scale)
         Rows(self, "valid").add(condition.index, form, lower=least * scale)
+
+
+def require_finite(who: str, x: Any, *ends: float) -> None:
+    """Refuse bounds that are infinite, naming the column that has none."""
+    if all(map(math.isfinite, ends)):
+        return
+    name = x.unbounded()
+    raise UnboundedFeatureError(who, "finite bounds", f"column {name!r} has none", x.bounds_advice(name))

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
+from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.representation import (
     NEVER,
@@ -26,7 +27,6 @@ from ceopt.formulations.predictors.representation import (
     score_needed,
     sign_of,
 )
-from ceopt.formulations.predictors.routes import LevelSplit, NumberSplit, RoutedTree, route
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.space import FeatureSpace

@@ -20,7 +20,7 @@ from pyomo.gdp.disjunct import AutoLinkedBinaryVar
 from ceopt.solvers.compile.ordered_sets import (
     OrderedSet,
     SetRows,
-    active_sets,
+    checked_sets,
     completed,
     members_of,
     refuse_wrong_piecewise,
@@ -143,7 +143,8 @@ class CompiledModel:
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
         refuse_foreign_components(model)
-        refuse_wrong_piecewise(model)
+        if any(isinstance(component, pyo.Piecewise) for component in model.component_objects(pyo.Block, active=True)):
+            refuse_wrong_piecewise(model)
         check_held(model, "compile_model")
         self._model = model.model()  # Pyomo's components know theirs weakly alone, and without it have no names
         stated = _objective_of(model)
@@ -152,7 +153,9 @@ class CompiledModel:
         objective = None
         if stated is not None:
             objective = walker.objective(stated)
-        sets = active_sets(model)
+        sets = list(model.component_data_objects(pyo.SOSConstraint, active=True))
+        if sets:
+            sets = checked_sets(sets)
         for constraint in sets:
             walker.recorder.meet(members_of(constraint))
         met = list(walker.recorder.var_map.values())
@@ -443,6 +446,8 @@ class CompiledModel:
 
     def completed(self, values: Mapping[int, float]) -> dict[int, float]:
         """Return a start, column -> value, with the binaries of the sets whose members it has."""
+        if not self.sets:
+            return dict(values)
         return completed(self.sets, values)
 
     @property

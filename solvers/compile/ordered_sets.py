@@ -118,8 +118,8 @@ class OrderedSet:
 # ==== A model's sets, checked =========================================================================================
 
 
-def active_sets(model: Any) -> list[Any]:
-    """Return the model's active sets that say something.
+def checked_sets(constraints: Sequence[Any]) -> list[Any]:
+    """Return those of a model's active sets that say something.
 
     Raises
     ------
@@ -128,8 +128,7 @@ def active_sets(model: Any) -> list[Any]:
     InvalidValueError
         A Var stands twice in one, two weights of an SOS2 set are equal, or a fixed Var has no value.
     """
-    found = model.component_data_objects(pyo.SOSConstraint, active=True)
-    return [member for member in found if says_something(member)]
+    return [member for member in constraints if says_something(member)]
 
 
 def says_something(constraint: Any) -> bool:

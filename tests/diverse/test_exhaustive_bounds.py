@@ -28,11 +28,10 @@ from ceopt.diverse.score_bounds import (
 )
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.conditions import slack
-from ceopt.formulations.predictors.embed.reachable_leaves import prune
 from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reachable_leaves import prune, route
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.readers import read
-from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import Disagreement

@@ -122,8 +122,8 @@ def fitted() -> Callable[[str], Any]:
 # ---- brute force -----------------------------------------------------------------------------------------------------
 def thresholds(model: Any, space: ceopt.FeatureSpace) -> dict[str, list[tuple[float, float]]]:
     """Return the last value left and the first right of every split of each number, as the reader has them."""
+    from ceopt.formulations.predictors.reachable_leaves import NumberSplit, route
     from ceopt.formulations.predictors.readers import read
-    from ceopt.formulations.predictors.routes import NumberSplit, route
 
     predictor = read(model, space)
     found: dict[str, set[tuple[float, float]]] = {name: set() for name in space.names}

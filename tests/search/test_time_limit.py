@@ -182,7 +182,7 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     built = slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.routes._split_table", 1e3)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.reachable_leaves._split_table", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"
@@ -196,8 +196,8 @@ ROUNDS = {"the trees pruned": 256, "the rows written": 32}
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
     "the trees read": ("ceopt.formulations.predictors.trees.Tree._unreachable", "forest", ()),
-    "the trees routed": ("ceopt.formulations.predictors.embed.reachable_leaves._routed", "forest", ()),
-    "the trees pruned": ("ceopt.formulations.predictors.embed.reachable_leaves.Leaf", "forest", ()),
+    "the trees routed": ("ceopt.formulations.predictors.reachable_leaves._routed", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.reachable_leaves.Leaf", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
     "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),
     "the columns lowered": ("ceopt.solvers.compile.compiled_model.CompiledModel._bounds", "forest", ()),

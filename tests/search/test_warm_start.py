@@ -12,7 +12,7 @@ import pytest
 import ceopt
 from ceopt import Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.conditions import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.search.prepare import prepare
 from ceopt.search.warm_start import StartSearch, ValueGrid

@@ -16,9 +16,8 @@ from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import cost_of_column
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
-from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach
+from ceopt.formulations.predictors.reachable_leaves import NumberSplit, cuts_in_reach, route
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.predictors.routes import NumberSplit, route
 from ceopt.formulations.predictors.ties import columns_read
 from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
 from ceopt.solvers.errors import InvalidValueError

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear_form import LinearForm, total
-from ceopt.formulations.predictors.embed.probability import USUAL_ERROR, Probabilities, probabilities_of
+from ceopt.formulations.predictors.embed.probability import Probabilities, probabilities_of
 from ceopt.formulations.predictors.margin import DecisionMargin, margin_of
 from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.predictors.readers.model_input import given
@@ -39,7 +39,7 @@ from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import Target, parse_target
-from ceopt.formulations.tolerances import SUM_ROUNDING
+from ceopt.formulations.tolerances import SUM_ROUNDING, USUAL_LINK_ERROR
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -164,7 +164,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         Shares and votes of trees are exact, and ``.error`` is 0. A logistic output, or another link of one score, is
         :meth:`probability_within` 1e-4.
         """
-        return self.probability_within(USUAL_ERROR)
+        return self.probability_within(USUAL_LINK_ERROR)
 
     def probability_within(self, error: float) -> Probabilities:
         r"""Return the probabilities of the labels, each within ``error`` of what the model's link gives at the score.

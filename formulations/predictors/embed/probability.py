@@ -23,8 +23,9 @@ from pyomo.core.base.expression import IndexedExpression
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
-from ceopt.formulations.predictors.margin import require_finite
+from ceopt.formulations.predictors.reaches import require_finite
 from ceopt.formulations.space.space import point_row
+from ceopt.formulations.tolerances import LEAST_LINK_ERROR, LINK_JUMP, PROBABILITY_ROUNDING, SCORES_BEYOND_BOUNDS
 from ceopt.solvers.checks import Real
 from ceopt.solvers.errors import UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
@@ -32,24 +33,14 @@ from ceopt.solvers.manifest import Manifest, describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ceopt.formulations.predictors.conditions import ScoredBlock
+    from ceopt.formulations.predictors.reaches import ScoredBlock
     from ceopt.solvers.checks import Floats
 
 __all__ = ["PiecewiseLink", "Probabilities", "pieces_of", "probabilities_of"]
 
-#: How far a piecewise probability may be from the link, unless a caller says.
-USUAL_ERROR: Final = 1e-4
-#: Finer, the grid of the proof takes millions of points.
-_LEAST_ERROR: Final = 1e-5
-_CHECK: Final = Real(at_least=_LEAST_ERROR, below=0.5)
+_CHECK: Final = Real(at_least=LEAST_LINK_ERROR, below=0.5)
 #: Share of the error that the rise of the link between two points of the grid takes.
 _RISE_SHARE: Final = 0.125
-#: What a link in float32, and 1 less it, are rounded by.
-_ROUNDING: Final = 2e-7
-#: Scores are this much beyond their bounds at most, relative to them: what sums of rows are rounded by.
-_BEYOND: Final = 1e-9
-#: A link that still rises by more between scores this close, relative to their size, jumps.
-_JUMP: Final = 1e-9
 
 _MANIFEST = Manifest(
     title="probability of one score, in pieces",
@@ -221,11 +212,11 @@ def pieces_of(link: Callable[[Floats], Floats], low: float, high: float, error: 
     (20, True)
     """
     if low == high:
-        return np.array([low]), np.clip(link(np.array([low])), 0.0, 1.0), _ROUNDING
-    pad = _BEYOND * max(1.0, abs(low), abs(high))
+        return np.array([low]), np.clip(link(np.array([low])), 0.0, 1.0), PROBABILITY_ROUNDING
+    pad = SCORES_BEYOND_BOUNDS * max(1.0, abs(low), abs(high))
     grid, raw = _grid(link, low - pad, high + pad, _RISE_SHARE * error)
     values = np.clip(np.maximum.accumulate(raw), 0.0, 1.0)  # float32 may fall by a last digit
-    rounding = float(np.abs(values - raw).max()) + _ROUNDING
+    rounding = float(np.abs(values - raw).max()) + PROBABILITY_ROUNDING
     rise = float(np.diff(values).max())
     width = (error - rise - rounding) * (1.0 - 1e-9)  # so that the sum below is no more, rounded
     ends, at_ends = _greedy(grid, np.maximum(values - width, 0.0), np.minimum(values + width, 1.0))
@@ -242,7 +233,7 @@ def _grid(link: Callable[[Floats], Floats], low: float, high: float, rise: float
         if not steep.size:
             return grid, values
         widths = grid[steep + 1] - grid[steep]
-        if widths.min() < _JUMP * max(1.0, abs(low), abs(high)):
+        if widths.min() < LINK_JUMP * max(1.0, abs(low), abs(high)):
             at = float(grid[steep[np.argmin(widths)]])
             raise UnsupportedModelError(
                 "block.probability", "a link without jumps", f"this model's probability jumps at the score {at:.6g}",

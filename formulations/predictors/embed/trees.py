@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.embed.reachable_leaves import (
+from ceopt.formulations.predictors.reachable_leaves import (
     Box,
     Cut,
     Leaf,
@@ -29,8 +29,8 @@ from ceopt.formulations.predictors.embed.reachable_leaves import (
     cuts_in_reach,
     place_of,
     prune,
+    route,
 )
-from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import point_row

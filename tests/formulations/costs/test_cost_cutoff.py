@@ -13,9 +13,8 @@ from scipy.optimize import linprog
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, parse_cost
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.formulations.predictors.embed.reachable_leaves import prune
+from ceopt.formulations.predictors.reachable_leaves import prune, route
 from ceopt.formulations.predictors.readers import read
-from ceopt.formulations.predictors.routes import route
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Levels, reach_of
 

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations import Columns, Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.conditions import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.targets import parse_target
 from ceopt.solvers import solve
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError

@@ -12,8 +12,8 @@ import pytest
 from ceopt.formulations import Columns, Factual, Reaches, embed, l1
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble
-from ceopt.formulations.predictors.conditions import slack
 from ceopt.formulations.predictors.embed import FORMULATIONS
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import accepted, count_agreeing
 from ceopt.formulations.space import Feature, FeatureSpace

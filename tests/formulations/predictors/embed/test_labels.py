@@ -19,9 +19,8 @@ from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.embed.embedded import Inputs
-from ceopt.formulations.predictors.embed.reachable_leaves import Part, prune
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.routes import LevelSplit, NumberSplit, route
+from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, Part, prune, route
 from ceopt.formulations.predictors.trees import Tree
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding

@@ -37,9 +37,9 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reachable_leaves import NumberSplit, route
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.readers.model_input import given as as_given
-from ceopt.formulations.predictors.routes import NumberSplit, route
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import MISSING, Feature
