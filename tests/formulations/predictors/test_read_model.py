@@ -89,7 +89,8 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path, monkeypatch
     space = ceopt.FeatureSpace.infer(numbers, moves={"age": "any"})
     path = tmp_path / "model.json"
     for depth in (1, 2):
-        xgboost.XGBClassifier(n_estimators=2, max_depth=depth).fit(numbers, Y == "good").save_model(path)
+        model = xgboost.XGBClassifier(n_estimators=2, max_depth=depth).fit(numbers, Y == "good")
+        model.get_booster().save_model(path)
         predictors.read(path, space)
         predictors.read(path, space)
         assert len(asked) == depth
