@@ -270,6 +270,12 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         return f"Set them: space.update({name!r}, lower=..., upper=...)."
 
     # ---- values ------------------------------------------------------------------------------------------------------
+    def follow(self, variable: Any, value: Callable[[list[float]], float], of: list[Any]) -> None:
+        """Register an auxiliary variable for a start; a caller's own variables have none."""
+
+    def also_place(self, place: Callable[[Mapping[str, float]], None]) -> None:
+        """Register a function for a start, likewise."""
+
     @abstractmethod
     def decoded(self) -> dict[str, float]:
         """Return the coordinates of the current solution."""

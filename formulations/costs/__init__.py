@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from ceopt.formulations.columns.columns_block import Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, CostCutoff, Count, Sum
-from ceopt.formulations.costs.between import distances, greatest_distance, norm_of_distances
+from ceopt.formulations.costs.between import distances
 from ceopt.formulations.costs.mahalanobis import L1Mahalanobis, Mahalanobis
-from ceopt.formulations.costs.norms import L0, L1, L2, Changes, Linf
+from ceopt.formulations.costs.norms import L0, L1, L2, Changes, Linf, greatest_of, norm_above
 from ceopt.formulations.costs.percentile import Percentile
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import NOT_A_NUMBER, NameOrObject, Real, Refusal
@@ -107,7 +107,7 @@ def l0(x: Any, *, origin: Any = None) -> Any:
     """
     if origin is None:
         return L0().build(require_factual("l0", x))
-    return sum(distances("l0", x, origin, L0().prices(x.space)))
+    return sum(distances("l0", x, origin, L0().prices(x.space)).values())
 
 
 def l1(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
@@ -115,7 +115,7 @@ def l1(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", 
     cost = L1(scale=scale, count=count)
     if origin is None:
         return cost.build(require_factual("l1", x))
-    return sum(distances("l1", x, origin, cost.prices(x.space)))
+    return sum(distances("l1", x, origin, cost.prices(x.space)).values())
 
 
 def l2_squared(
@@ -125,7 +125,7 @@ def l2_squared(
     if origin is None:
         return L2(scale=scale, squared=True, count=count).build(require_factual("l2_squared", x))
     lengths = distances("l2_squared", x, origin, L2(scale=scale, count=count).prices(x.space))
-    return sum(length**2 for length in lengths)
+    return sum(length**2 for length in lengths.values())
 
 
 def l2(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
@@ -137,7 +137,7 @@ def l2(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad", 
     if origin is None:
         return L2(scale=scale, count=count).addend().build(require_factual("l2", x))
     lengths = distances("l2", x, origin, L2(scale=scale, count=count).prices(x.space))
-    return norm_of_distances(x, lengths) if lengths else 0.0
+    return norm_above(x, list(lengths.values())) if lengths else 0.0
 
 
 def linf(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad") -> Any:
@@ -146,7 +146,7 @@ def linf(x: Any, *, origin: Any = None, scale: str | Mapping[str, float] = "mad"
     if origin is None:
         return cost.build(require_factual("linf", x))
     lengths = distances("linf", x, origin, cost.prices(x.space))
-    return greatest_distance(x, lengths) if lengths else 0.0
+    return greatest_of(x, lengths) if lengths else 0.0
 
 
 def mahalanobis(x: Factual, *, covariance: Any = None, precision: Any = None) -> Any:

@@ -22,10 +22,9 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import AbstractCoordinate, Category, Price
-from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
+from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.space.reachable import Interval
-from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -54,7 +53,7 @@ class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     distance
         Variables, by column that may differ.
     lengths
-        What the columns add, expressions of them.
+        What the columns add, expressions of them by name.
 
     Raises
     ------
@@ -72,7 +71,7 @@ class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         describe(self, _MANIFEST)
         self.distance = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
         self.switch = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
-        self.lengths: list[Any] = []
+        self.lengths: dict[str, Any] = {}
         with x.collecting(), origin.collecting():
             for name, price in prices.items():
                 if max(price.down, price.up) > 0.0:
@@ -94,9 +93,8 @@ class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         own = LinearForm(0.0, ((1.0, distance),))
         Rows(self, "at_least_up").add(here.name, own + move.scaled(-price.up), lower=0.0)
         Rows(self, "at_least_down").add(here.name, own + move.scaled(price.down), lower=0.0)
-        if isinstance(here.block, Factual):
-            here.block.follow(distance, partial(_length, price.down, price.up), [move.expression()])
-        self.lengths.append(distance)
+        here.block.follow(distance, partial(_length, price.down, price.up), [move.expression()])
+        self.lengths[here.name] = distance
 
     def _add_category(self, here: AbstractCoordinate, there: AbstractCoordinate, price: Price) -> None:
         distance = self.distance[here.name]
@@ -108,9 +106,8 @@ class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 (here.name, here.feature.levels[rank]), own + difference.scaled(-price.up), lower=0.0
             )
             differences.append(difference.expression())
-        if isinstance(here.block, Factual):
-            here.block.follow(distance, partial(_greatest, price.up), differences)
-        self.lengths.append(distance)
+        here.block.follow(distance, partial(_greatest, price.up), differences)
+        self.lengths[here.name] = distance
 
     def _add_switches(
         self, who: str, here: AbstractCoordinate, there: AbstractCoordinate, move: LinearForm, price: Price
@@ -133,10 +130,9 @@ class DistanceBetween(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             switch = self.switch[here.name, side]
             form = move.scaled(sign / big_m) + LinearForm(0.0, ((-1.0, switch),))
             Rows(self, f"moves_{side}").add(here.name, form, upper=0.0)
-            if isinstance(here.block, Factual):
-                here.block.follow(switch, partial(_is_beyond, sign), [move.expression()])
+            here.block.follow(switch, partial(_is_beyond, sign), [move.expression()])
             cost = cost + weight * switch
-        self.lengths.append(cost)
+        self.lengths[here.name] = cost
 
 
 def _require_pair(who: str, x: Any, origin: Any) -> None:
@@ -181,7 +177,7 @@ def _is_beyond(sign: float, values: list[float]) -> float:
     return float(sign * values[0] > 0.0)
 
 
-def distances(who: str, x: Any, origin: Any, prices: Mapping[str, tuple[Price, ...]]) -> list[Any]:
+def distances(who: str, x: Any, origin: Any, prices: Mapping[str, tuple[Price, ...]]) -> dict[str, Any]:
     """Return the distance of each column between two blocks, after adding what they need to the first."""
     block = DistanceBetween(who, x, origin, {name: price for name, (price,) in prices.items()})
     count = sum(
@@ -189,29 +185,3 @@ def distances(who: str, x: Any, origin: Any, prices: Mapping[str, tuple[Price, .
     )
     x.add_component(f"between_{count}", block)
     return block.lengths
-
-
-def greatest_distance(x: Any, lengths: list[Any]) -> Any:
-    """Return a variable that is at least each of some distances, ``greatest`` of their block."""
-    block = lengths[0].parent_block()
-    block.greatest = pyo.Var(domain=pyo.NonNegativeReals)
-    block.greatest_of = pyo.ConstraintList()
-    for length in lengths:
-        block.greatest_of.add(block.greatest - length >= 0)
-    if isinstance(x, Factual):
-        x.follow(block.greatest, max, lengths)
-    return block.greatest
-
-
-def norm_of_distances(x: Any, lengths: list[Any]) -> Any:
-    """Return a variable that a second-order cone keeps above the norm of some distances, ``norm`` of their block."""
-    block = lengths[0].parent_block()
-    block.norm = pyo.Var(domain=pyo.NonNegativeReals)
-    block.within = pyo.Constraint(expr=soc(block.norm, lengths) >= 0)
-    if isinstance(x, Factual):
-        x.follow(block.norm, _hypotenuse, lengths)
-    return block.norm
-
-
-def _hypotenuse(values: list[float]) -> float:
-    return math.hypot(*values)

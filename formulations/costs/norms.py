@@ -17,7 +17,7 @@ from ceopt.solvers.checks import Flag, Floats, check_fields
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.columns_block import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 # ==== The number of changes ===========================================================================================
@@ -133,6 +133,17 @@ class AbstractNorm(AbstractCost):
         return cost if self.squared else cost * cost
 
 
+def norm_above(x: AbstractColumns, lengths: list[Any]) -> Any:
+    """Return a variable t, ``distance``, after adding the cone ``within`` that keeps it above the norm of lengths."""
+    if x.component("distance") is None:
+        x.distance = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
+        x.within = pyo.Constraint(pyo.Any)
+    t = x.distance[len(x.distance)]
+    x.within[t.index()] = soc(t, lengths) >= 0
+    x.follow(t, _norm, lengths)
+    return t
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class NormEpigraph(AbstractCost):
@@ -155,14 +166,7 @@ class NormEpigraph(AbstractCost):
 
     def stated(self, x: Factual, unit: float) -> Any:
         """Return the variable t, in the unit, after adding its cone."""
-        lengths = self.norm.lengths(x, unit)
-        if x.component("distance") is None:
-            x.distance = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
-            x.within = pyo.Constraint(pyo.Any)
-        t = x.distance[len(x.distance)]
-        x.within[t.index()] = soc(t, lengths) >= 0
-        x.follow(t, _norm, lengths)
-        return t
+        return norm_above(x, self.norm.lengths(x, unit))
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the distance."""
@@ -232,7 +236,7 @@ def _norm(values: list[float]) -> float:
 # ==== The largest single move =========================================================================================
 
 
-def greatest_of(x: Factual, terms: Mapping[str, Any]) -> Any:
+def greatest_of(x: AbstractColumns, terms: Mapping[str, Any]) -> Any:
     """Return a variable t, ``greatest``, after adding the row ``t - term >= 0`` of each column."""
     if x.component("greatest") is None:
         x.greatest = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)

@@ -10,7 +10,6 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 from pyomo.core.base.expression import ScalarExpression
 
-from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.predictors.reaches import AskedOfScores, ScoreCondition, ScoredBlock, require_finite
 from ceopt.formulations.space.space import point_row
@@ -89,8 +88,7 @@ class LeastAndGreatest(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.form, self.bounds = margins[0]
         if len(margins) > 1:
             self.form, self.bounds = self._greatest_of(margins)
-        if isinstance(block.x, Factual):
-            block.x.also_place(self.place)
+        block.x.also_place(self.place)
 
     def _least_of(self, t: int, conditions: Sequence[ScoreCondition]) -> tuple[LinearForm, tuple[float, float]]:
         """Return the least of some sums, each less the level from which on it counts as met, and its bounds."""

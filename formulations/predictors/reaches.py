@@ -104,7 +104,7 @@ def slack(
                 result = core.level - scores
         case Labels():
             best = scores[:, list(target.wanted)].max(axis=1)
-            result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
+            result = (best - scores[:, list(target.others)].max(axis=1)) * slack_unit(core)
     return result
 
 
@@ -138,7 +138,7 @@ def target_margin(
     return near
 
 
-def _unit(core: AbstractRepresentation) -> float:
+def slack_unit(core: AbstractRepresentation) -> float:
     """P(target) - 1/2 is half the difference of two shares."""
     return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
 
@@ -363,7 +363,7 @@ class AskedOfScores:
         differences, level = core.against(t, k)
         if abs(level) >= NEVER:  # no score has this label, or each has
             return _settled(index, holds=level < 0.0)
-        weights = [_unit(core) * weight for weight in differences]
+        weights = [slack_unit(core) * weight for weight in differences]
         wins = core.head.wins_ties(t, k)
         side = None
         if not self._is_own and self._predictor.has_ties and wins and self.margin <= default_margin(self._predictor):
@@ -395,9 +395,10 @@ class AskedOfScores:
         """Return that a weighted sum of the scores reaches a level, with the margin, or as the library decides."""
         if side is None:
             side = self._side(weights, level, accepts, more)
-        form = self._block.combine(weights)
         if is_upper:
             form = self._block.combine([-w for w in weights]).scaled(-1.0)
+        else:
+            form = self._block.combine(weights)
         ends = partial(self._block.range_of, weights)
         return ScoreCondition(index, form, ends, level, side, _Weighted(tuple(weights)), is_upper)
 

@@ -17,6 +17,7 @@ import pandas as pd
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
+from ceopt.formulations.predictors.reaches import slack_unit
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.representation import (
     NEVER,
@@ -98,8 +99,8 @@ class ReadModel(Predictor):
                 (label,), (rival,) = asked.wanted, asked.others
                 weights, level = core.against(label, rival)
                 if abs(level) < NEVER:
-                    unit = 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
-                    return [unit * weight for weight in weights], level, core.head.wins_ties(label, rival)
+                    weights = [slack_unit(core) * weight for weight in weights]
+                    return weights, level, core.head.wins_ties(label, rival)
         raise InvalidValueError(
             "signed", "a target that one score decides", f"target is {target!r}",
             "Ask for a label of two, a probability, AtLeast or AtMost; block.margin(target) takes every target.",

@@ -147,15 +147,10 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         checked = target
         if not isinstance(target, Target):
             checked = parse_target(target, self.predictor.labels)
-        if checked not in self._margins:
-            name = f"margin_{len(self._margins)}"
-            with self.x.collecting():
-                margin, parts = margin_of(self, checked)
-            if parts is not None:
-                self.add_component(f"{name}_parts", parts)
-            self.add_component(name, margin)
-            self._margins[checked] = margin
-        return self._margins[checked]
+        found: DecisionMargin = self._once(
+            self._margins, checked, ("margin", "parts"), lambda: margin_of(self, checked)
+        )
+        return found
 
     @property
     def probability(self) -> Probabilities:
@@ -212,15 +207,23 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         >>> round(solve(m).objective, 2)  # ln 3 above 3
         4.1
         """
-        if error not in self._probabilities:
-            name = f"probability_{len(self._probabilities)}"
+        words = ("probability", "pieces")
+        found: Probabilities = self._once(self._probabilities, error, words, lambda: probabilities_of(self, error))
+        return found
+
+    def _once(
+        self, known: dict[Any, Any], key: Any, words: tuple[str, str], make: Callable[[], tuple[Any, Any]]
+    ) -> Any:
+        """Return the expression of a key, made when first asked for, with the block of variables that it needs."""
+        if key not in known:
+            name = f"{words[0]}_{len(known)}"
             with self.x.collecting():
-                found, parts = probabilities_of(self, error)
+                expression, parts = make()
             if parts is not None:
-                self.add_component(f"{name}_pieces", parts)
-            self.add_component(name, found)
-            self._probabilities[error] = found
-        return self._probabilities[error]
+                self.add_component(f"{name}_{words[1]}", parts)
+            self.add_component(name, expression)
+            known[key] = expression
+        return known[key]
 
     @abstractmethod
     def combine(self, weights: Sequence[float]) -> LinearForm:

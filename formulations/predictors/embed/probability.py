@@ -21,7 +21,6 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 from pyomo.core.base.expression import IndexedExpression
 
-from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.predictors.reaches import require_finite
 from ceopt.formulations.space.space import point_row
@@ -107,8 +106,7 @@ class PiecewiseLink(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 allowed = own if value else own.complement()
                 rows.add((side, digit), sum_form(inside) + allowed.scaled(-1.0), upper=0.0)
         self.form = LinearForm(0.0, tuple((self.probabilities[k], weights[k]) for k in points))
-        if isinstance(block.x, Factual):
-            block.x.also_place(self.place)
+        block.x.also_place(self.place)
 
     def _pieces_have(self, point: int, digit: int, value: int) -> bool:
         """Whether the pieces on both sides of a point have this digit."""
