@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.result.solution_set import SolutionSet
     from ceopt.result.verify import verify
+    from ceopt.search.model_start import start
     from ceopt.solvers import model_summary, write
     from ceopt.solvers.errors import CeoptError
 
@@ -96,6 +97,7 @@ __all__ = [
     "model_summary",
     "plans",
     "solvers",
+    "start",
     "surrogates",
     "training",
     "verify",
@@ -117,6 +119,7 @@ _DEFINED: Final = {
     "ceopt.formulations.space": "Feature FeatureSpace RuleWarning SpaceWarning",
     "ceopt.formulations.targets": "AtLeast AtMost Between Disagreement OtherThan Probability",
     "ceopt.recourse": "Recourse explain",
+    "ceopt.search.model_start": "start",
     "ceopt.result.cohort": "Cohort",
     "ceopt.result.counterfactual": "Counterfactual",
     "ceopt.result.solution_set": "SolutionSet",

@@ -44,11 +44,11 @@ def start_of(start: bool | Mapping[Any, float] | None, model: Any, compiled: Com
         then = "Pass pyo.ComponentMap([(m.x, 1)]); or True to begin from what the Vars hold."
         raise InvalidTypeError(_WHO, "a mapping from Vars to values", f"it is {start!r}", then)
     named = _named(start, model, compiled)
-    broken = _broken_row(compiled, named)
+    broken = broken_row(compiled, named)
     if broken is not None:
         raise InvalidValueError(_WHO, "values that keep the rows", f"they break {broken}", "Correct or leave out some.")
     completed = {**held_values(compiled), **named}
-    if _broken_row(compiled, completed) is None and not _out_of_bounds(compiled, completed):
+    if broken_row(compiled, completed) is None and not _out_of_bounds(compiled, completed):
         return completed
     return named
 
@@ -116,7 +116,7 @@ def _out_of_bounds(compiled: CompiledModel, start: Mapping[int, float]) -> bool:
     return bool(((values < compiled.lb[at] - slack) | (values > compiled.ub[at] + slack)).any())
 
 
-def _broken_row(compiled: CompiledModel, start: Mapping[int, float]) -> str | None:
+def broken_row(compiled: CompiledModel, start: Mapping[int, float]) -> str | None:
     """Return the first row, cone or set that values break, all of whose columns have one; None if there is none."""
     x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
     x[list(start)] = list(start.values())

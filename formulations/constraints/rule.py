@@ -259,6 +259,7 @@ def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None) -> Any:
         rule = rule.about(lambda: read_model(model, x.space))
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
+    block.imposed = (rule, x)
     columns: Any = x if rule.takes_columns else require_factual(type(rule).__name__, x)
     with columns.collecting():
         rule.build(block, columns)

@@ -515,6 +515,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         super().__init__(concrete=True)
         asked = AskedOfScores(block, target, margin, below)
         self.margin = asked.margin
+        self.target: Target = asked.target
+        self._held = (block, when)
         self._scale = row_scale(block.predictor, self.margin or asked.below)
         switch = LinearForm(1.0)
         self._who = "A target of several labels"
@@ -537,6 +539,16 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         else:
             form = wins + LinearForm(0.0, switch.terms).scaled(-1.0)
             Rows(self, "one_wins").add("target", form, lower=switch.constant)
+
+    @property
+    def embedded(self) -> ScoredBlock:
+        """The embedded model that the target is asked of."""
+        return self._held[0]
+
+    @property
+    def when(self) -> Any:
+        """The binary without which nothing is asked; None where there is none."""
+        return self._held[1]
 
     def _row(self, block: ScoredBlock, condition: ScoreCondition, switch: LinearForm) -> None:
         """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end.

@@ -19,6 +19,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -88,6 +89,11 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def x(self) -> AbstractColumns:
         """The person's coordinates."""
         return self._held[1]
+
+    @property
+    def margins(self) -> Mapping[Target, DecisionMargin]:
+        """The margins that were asked for, by their targets."""
+        return MappingProxyType(self._margins)
 
     def margin(self, target: Any) -> DecisionMargin:
         """Return the margin of a decision: one expression that is >= 0 where the model decides as the target says.
