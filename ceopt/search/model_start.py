@@ -107,7 +107,7 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
     found = []
     for number, block in enumerate(blocks):
         share = (deadline - time.perf_counter()) / (len(blocks) - number)
-        found.append(_points_of(_Question.of(model, block), share, random_state))
+        found.append(_points_of(_OwnProgram.of(model, block), share, random_state))
     return _best(model, blocks, found)
 
 
@@ -177,7 +177,7 @@ def _values_at(model: Any, blocks: Sequence[Factual], points: Sequence[Mapping[s
 # ---- the search ------------------------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Question:
+class _OwnProgram:
     """What a program asks of one person's row.
 
     Parameters
@@ -195,7 +195,7 @@ class _Question:
     rules: tuple[AbstractRule, ...]
 
     @classmethod
-    def of(cls, model: Any, block: Factual) -> _Question:
+    def of(cls, model: Any, block: Factual) -> _OwnProgram:
         """Collect what stands on a block."""
         asked = []
         rules = []
@@ -227,7 +227,7 @@ class _Question:
         return np.where(np.isfinite(found), found, 1.0)
 
 
-def _points_of(question: _Question, seconds: float, seed: int) -> list[Point]:
+def _points_of(question: _OwnProgram, seconds: float, seed: int) -> list[Point]:
     """Return rows for one person that reach what is asked: as it is, where that does, and the cheapest first."""
     block = question.block
     points = []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -200,6 +200,19 @@ def test_sum_product(place: int, least: float) -> None:
         assert result.status == "infeasible"
     else:
         assert result.objective == pytest.approx(costs(town, person, points)[allowed].min())
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_isolation_forest(place: int, share: float) -> None:
+    town, isolation = example("town"), example("isolation_forest")
+    model = town.fitted(GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0))
+    forest = IsolationForest(n_estimators=7, contamination=share, random_state=0).fit(town.PEOPLE)
+    person = town.refused(model).iloc[place]
+    ordinary = forest.predict(town.POINTS) == 1
+    best = costs(town, person, town.POINTS)[accepted(model, town.POINTS) & ordinary].min()
+    assert (forest.predict(town.POINTS) == -1).any()
+    assert solvers.solve(isolation.program(model, forest, person)).objective == pytest.approx(best)
 
 
 def test_each_program_is_of_at_most_25_lines() -> None:
