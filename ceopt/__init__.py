@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NotAnOutlier,
         Product,
         Ratio,
+        RobustToShift,
         RobustValidity,
     )
     from ceopt.formulations.constraints.causal_structure import LinearEquation
@@ -82,6 +83,7 @@ __all__ = [
     "Product",
     "Ratio",
     "Recourse",
+    "RobustToShift",
     "RobustValidity",
     "RuleWarning",
     "SolutionSet",
@@ -111,7 +113,7 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
         "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove "
-        "NotAnOutlier Product Ratio RobustValidity"
+        "NotAnOutlier Product Ratio RobustToShift RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

@@ -163,7 +163,7 @@ class Fit:
             if known.is_still(rule):
                 fitted: AbstractRule = known.fitted
                 return fitted
-        about = rule.about(lambda: self.prepared.predictor)
+        about = rule.about(lambda: self.prepared.predictor).aimed(self.prepared.settings.target)
         if about.lacks_rows:
             raise changed("constraints", f", and {type(rule).__name__} learns from the data")
         return about

@@ -109,7 +109,7 @@ def recourse_program(
             model.rules = pyo.Block(concrete=True)
             imposed: dict[int, tuple[AbstractRule, Any]] = {}
             for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-                known = rule.about(lambda: predictor)
+                known = rule.about(lambda: predictor).aimed(target)
                 imposed[position] = known, impose(known, x)
                 name = component_name(model.rules, rule_name(rule, position))
                 model.rules.add_component(name, imposed[position][1])

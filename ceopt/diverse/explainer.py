@@ -693,7 +693,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         decisions = decisions_of(model_or_predict, fitted.rows.space, target, is_frame=fitted.rows.is_frame)
         space = fitted.rows.space
         rules = _rules(constraints, space)
-        rules = tuple(rule.about(lambda: read(open_model(model_or_predict), space)) for rule in rules)
+        rules = tuple(rule.about(lambda: read(open_model(model_or_predict), space)).aimed(target) for rule in rules)
         return Query(fitted, settings, decisions, rules, target, factual, whole_or_none("n", n)).run()
 
     def _settings(self) -> DiverseSettings:

@@ -213,7 +213,7 @@ def verify(
     opened = model_behind(open_model(model), target)
     oracle, wanted = _oracle_and_target(opened, space, target)
     rules = _with_enlarged_hulls(parse_rules(constraints, space), answers)
-    rules = tuple(rule.about(lambda: read(opened, space)) for rule in rules)
+    rules = tuple(rule.about(lambda: read(opened, space)).aimed(wanted) for rule in rules)
     if data is not None:
         rows_of_target = FavourableRows(space, oracle, wanted, data, None)
         rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)

@@ -294,7 +294,7 @@ def prepare(
     checkpoint("checking the settings")
     if learned is None:
         rows = FavourableRows(space, oracle, checked.target, data, labelled)
-        rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
+        rules = tuple(rule.about(lambda: predictor).aimed(checked.target).fitted(space, rows) for rule in checked.rules)
     else:
         rules = tuple(map(learned.rule, checked.rules))
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))

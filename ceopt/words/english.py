@@ -104,6 +104,7 @@ ENGLISH: Final[Mapping[str, str]] = {
         "it holds with a probability of at least {level} when the model is trained again, also on data that are a "
         "little different"
     ),
+    "robust_to_shift": "it holds for every model whose weights differ by at most {delta}",
     "no_outlier": "it is nothing out of the ordinary, as the rule's isolation forest says",
     "must_stay": "{column} stays at {value}",
     "stays_missing": "{column} stays missing",

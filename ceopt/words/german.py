@@ -104,6 +104,7 @@ GERMAN: Final[Mapping[str, str]] = {
         "es hält mit einer Wahrscheinlichkeit von mindestens {level}, wenn das Modell neu trainiert wird, auch auf "
         "etwas anderen Daten"
     ),
+    "robust_to_shift": "es hält bei jedem Modell, dessen Gewichte um höchstens {delta} abweichen",
     "no_outlier": "es ist nichts Ungewöhnliches, wie der Isolation Forest der Regel sagt",
     "must_stay": "{column} bleibt bei {value}",
     "stays_missing": "{column} bleibt ohne Angabe",

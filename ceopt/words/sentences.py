@@ -25,6 +25,7 @@ from ceopt.formulations.constraints import (
     NotAnOutlier,
     Product,
     Ratio,
+    RobustToShift,
     RobustValidity,
     rule_name,
 )
@@ -924,6 +925,7 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     Ratio: _ratio,
     Product: _product,
     NotAnOutlier: lambda _rule, _space: Phrase("no_outlier", {}),
+    RobustToShift: lambda rule, _space: Phrase("robust_to_shift", {"delta": float(rule.delta)}),
 }
 
 

@@ -14,6 +14,7 @@ from ceopt.formulations.constraints.max_changes import MaxChanges
 from ceopt.formulations.constraints.max_move import MaxMove
 from ceopt.formulations.constraints.not_an_outlier import NotAnOutlier
 from ceopt.formulations.constraints.products import Product, Ratio
+from ceopt.formulations.constraints.robust_to_shift import RobustToShift
 from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
 
@@ -34,6 +35,7 @@ __all__ = [
     "NotAnOutlier",
     "Product",
     "Ratio",
+    "RobustToShift",
     "RobustValidity",
     "impose",
     "parse_rules",
@@ -58,5 +60,6 @@ RULES: Mapping[str, type[AbstractRule]] = {
         Product,
         MaxMove,
         NotAnOutlier,
+        RobustToShift,
     )
 }

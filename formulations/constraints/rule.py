@@ -133,6 +133,11 @@ class AbstractRule(ABC):
         del predictor
         return self
 
+    def aimed(self, target: Any) -> Self:
+        """Return the rule with what it needs of the target that is asked for; itself by default."""
+        del target
+        return self
+
     # ---- costs and actions -------------------------------------------------------------------------------------------
     #: Whether this instance adds a penalty to the cost; :meth:`build` must then append it to ``x.surcharges``.
     charges_more: bool

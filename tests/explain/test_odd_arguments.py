@@ -130,6 +130,8 @@ CALLS = {
     "RobustValidity mean": lambda o: ask(ceopt.RobustValidity(o, np.eye(3), 0.1, 0.9)),
     "RobustValidity covariance": lambda o: ask(ceopt.RobustValidity([1.0, 1.0, 0.0], o, 0.1, 0.9)),
     "RobustValidity radius": lambda o: ceopt.RobustValidity([1.0, 1.0, 0.0], np.eye(3), o, 0.9),
+    "RobustToShift delta": lambda o: ask(ceopt.RobustToShift(o)),
+    "RobustToShift target": lambda o: ask(ceopt.RobustToShift(0.01, target=o)),
     "L1 scale": lambda o: ask(cost=ceopt.L1(scale=o)),
     "L1 scale of one": lambda o: ask(cost=ceopt.L1(scale={"a": o, "b": 1.0})),
     "L2 squared": lambda o: ask(cost=ceopt.L2(squared=o)),
@@ -160,6 +162,7 @@ CALLS = {
         ceopt.IfThen(("a", "<=", 1.0), ("b", "<=", 1), name=o), ceopt.AllowedValues({"a": [1.0]}, name=o),
         ceopt.AllowedTransitions("b", {0: [1]}, name=o), ceopt.AllowedRows(["a"], DATA, name=o),
         ceopt.Causal({"b": EQUATION}, name=o), ceopt.RobustValidity([1.0], np.eye(1), 0.1, 0.9, name=o),
+        ceopt.RobustToShift(0.1, name=o),
     ],
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from ceopt import (
     MaxChanges,
     OtherThan,
     Probability,
+    RobustToShift,
     RobustValidity,
 )
 from ceopt.base.said import Said
@@ -111,6 +112,8 @@ PEOPLE = pd.DataFrame({"income": [1e4, 2e4], "debt": [0, 1], "school": "low", "j
         (RobustValidity([1.0, 1.0, 0.0], [[0.0] * 3] * 3, 0.0, 0.75),
          "it holds with a probability of at least 0.75 when the model is trained again",
          "es hält mit einer Wahrscheinlichkeit von mindestens 0,75, wenn das Modell neu trainiert wird"),
+        (RobustToShift(0.025), "it holds for every model whose weights differ by at most 0.025",
+         "es hält bei jedem Modell, dessen Gewichte um höchstens 0,025 abweichen"),
     ],
 )  # fmt: skip
 def test_a_rule_is_said_in_both_languages(rule, english, german):

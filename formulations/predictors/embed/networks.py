@@ -171,7 +171,7 @@ class Neuron:
     lower, upper
         Bounds of the pre-activation, on both sides of 0.
     output, on
-        The variables y and z.
+        The variables y and z; z is None where y needs no row from above.
     parts
         Further variables p of the formulation and their weights: ``p = z * (weights @ atoms)``.
     """
@@ -211,10 +211,19 @@ class AbstractNetwork(AbstractEmbedded):
     #: The program and its source, as ``model_summary`` shows them.
     manifest: Manifest
 
-    def __init__(self, predictor: Predictor, x: AbstractColumns, *, cutoff: CostCutoff | None = None) -> None:
+    def __init__(
+        self,
+        predictor: Predictor,
+        x: AbstractColumns,
+        *,
+        cutoff: CostCutoff | None = None,
+        one_sided: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
         super().__init__(predictor, x, self.manifest)
         core = predictor.core
         assert isinstance(core, ReluNetwork)  # noqa: S101 - chosen by embed
+        #: Neurons, by layer and place, that no score rises with: they are held from below alone, without a binary.
+        self._one_sided = one_sided
         self._layers = multiplied_out(core)
         self._inputs = Inputs(predictor, x, (self._layers[0][0] != 0.0).any(axis=0))
         self._bounds = NetworkBounds(self._inputs if cutoff is None else InputsWithin(self._inputs, cutoff))
@@ -229,10 +238,12 @@ class AbstractNetwork(AbstractEmbedded):
     def switch(self, neuron: Neuron) -> None:
         """Write rows (B) of one neuron that switches; a formulation may add its own."""
         y = LinearForm(0.0, ((1.0, neuron.output),))
-        z = LinearForm(0.0, ((1.0, neuron.on),))
         a = neuron.received
         low = neuron.lower
         Rows(self, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
+        if neuron.on is None:
+            return
+        z = LinearForm(0.0, ((1.0, neuron.on),))
         Rows(self, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
         Rows(self, "off").add(neuron.index, y + z.scaled(-neuron.upper), upper=0.0)
 
@@ -328,7 +339,8 @@ class AbstractNetwork(AbstractEmbedded):
                 neurons.append(None)
             else:
                 ends = float(bounds.lower[j]), float(bounds.upper[j])
-                neuron = Neuron((i, j), rows[j], float(offset[j]), received, *ends, y, self.on[i, j])
+                on = None if (i, j) in self._one_sided else self.on[i, j]
+                neuron = Neuron((i, j), rows[j], float(offset[j]), received, *ends, y, on)
                 self.switch(neuron)
                 neurons.append(neuron)
         self._written.append(_LayerVariables(tuple(outputs), rows[kept], offset[kept], tuple(neurons)))
@@ -357,7 +369,8 @@ class AbstractNetwork(AbstractEmbedded):
             for k, (y, neuron) in enumerate(zip(layer.outputs, layer.neurons, strict=True)):
                 if neuron is not None:
                     on = bool(outputs[k] > 0.0)
-                    neuron.on.set_value(int(on), skip_validation=True)
+                    if neuron.on is not None:
+                        neuron.on.set_value(int(on), skip_validation=True)
                     for part, weights in neuron.parts:
                         part.set_value(float(weights @ atoms) if on else 0.0, skip_validation=True)
                     outputs[k] = max(outputs[k], 0.0)

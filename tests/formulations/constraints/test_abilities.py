@@ -34,11 +34,13 @@ OWN = {
     "Hull": {
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
     },
+    "RobustToShift": {"about", "aimed"},
     "RobustValidity": {"about"},
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    "off_today", "lacks_rows", "fitted", "about", "charges_more", "surcharge", "unpriced", "charged", "actions",
+    "off_today", "lacks_rows", "fitted", "about", "aimed", "charges_more", "surcharge", "unpriced", "charged",
+    "actions",
     "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
