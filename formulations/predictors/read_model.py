@@ -284,8 +284,10 @@ def _one_score(predictor: Predictor, weights: Any, level: float, decision: Decis
 
 # ==== Reading with a memory ===========================================================================================
 
-#: Models that are remembered.
+#: Models that are remembered, however large.
 _KEPT: Final = 8
+#: Weights and nodes up to which more of them are: hundreds of linear models, as of a bootstrap.
+_MOST_NUMBERS: Final = 1_000_000
 _MEMORY: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
 _LOCK = Lock()
 
@@ -293,8 +295,8 @@ _LOCK = Lock()
 def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
     """Read a fitted model over the raw columns of a space, to build on; what was read before is not read again.
 
-    The last eight models are remembered by their content, so a model that was fitted again, or a file that was written
-    again, is read again.
+    The last eight models, and hundreds of small ones, are remembered by their content, so a model that was fitted
+    again, or a file that was written again, is read again.
 
     Parameters
     ----------
@@ -354,9 +356,26 @@ def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
     with _LOCK:
         _MEMORY[key] = known
         _MEMORY.move_to_end(key)
-        while len(_MEMORY) > _KEPT:
-            _MEMORY.popitem(last=False)
+        _forget()
     return known
+
+
+def _forget() -> None:
+    """Drop the models that were not read for the longest time, if they are too many and too large."""
+    numbers = 0
+    for place, key in enumerate(reversed(list(_MEMORY))):
+        numbers += sum(_numbers_in(part.core) for part in _MEMORY[key].parts)
+        if place >= _KEPT and numbers > _MOST_NUMBERS:
+            del _MEMORY[key]
+
+
+def _numbers_in(core: AbstractRepresentation) -> int:
+    """Return how many weights or nodes a representation has."""
+    if isinstance(core, TreeEnsemble):
+        return sum(len(tree.feature) for tree in core.trees)
+    if isinstance(core, ReluNetwork):
+        return sum(weights.size for weights in core.weights)
+    return core.n_inputs * core.n_scores
 
 
 def _as_read(predictor: Predictor) -> ReadModel:

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final, overload
 
 import numpy as np
@@ -119,11 +120,7 @@ class Column:
             raise InvalidTypeError("Column.affine", needs, f"it clips {self.feature!r}", then)
         if self.is_indicator:
             return 0.0, self.constant
-        slope = Fraction(1)
-        offset = Fraction(0)
-        for step in self.steps:
-            slope, offset = step.compose(slope, offset)
-        return float(slope), float(offset)
+        return _composed(self.steps)
 
     def _require_number(self, who: str, needs: str, then: str) -> None:
         """Raise if the column is constant or reads levels."""
@@ -413,6 +410,16 @@ def table_range(table: LevelTable) -> float:
 # ---- bisection over all floats ---------------------------------------------------------------------------------------
 #: Index of the greatest finite float64 when floats are numbered in order, 0.0 being 0.
 _GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
+
+
+@lru_cache(1 << 14)
+def _composed(steps: tuple[Step, ...]) -> tuple[float, float]:
+    """Return slope and offset of steps in exact arithmetic, each rounded once."""
+    slope = Fraction(1)
+    offset = Fraction(0)
+    for step in steps:
+        slope, offset = step.compose(slope, offset)
+    return float(slope), float(offset)
 
 
 def last_true(

@@ -68,6 +68,24 @@ def test_a_second_embed_of_a_model_reads_nothing(monkeypatch: pytest.MonkeyPatch
     assert len(asked) == 1
 
 
+def test_hundreds_of_small_models_are_remembered_beside_the_last_eight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = reads(monkeypatch)
+    small = [Affine([float(k), 1.0, 1.0], 0.0, columns=["a", "b", "c"]) for k in range(120)]
+    for _ in range(2):
+        for model in small:
+            predictors.read(model)
+    assert len(asked) == len(small)
+    monkeypatch.setattr(module, "_MOST_NUMBERS", 9 * 3)
+    predictors.read(Affine([9.0, 1.0, 1.0], 1.0, columns=["a", "b", "c"]))
+    for model in small[-8:]:  # with the new one nine, as many as their weights allow
+        predictors.read(model)
+    assert len(asked) == len(small) + 1
+    predictors.read(small[-9])
+    assert len(asked) == len(small) + 2
+
+
 def test_a_model_that_was_fitted_again_is_read_again_and_a_copy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = reads(monkeypatch)
     model = pipeline(DecisionTreeClassifier(max_depth=2))
