@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
     from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning
     from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
+    from ceopt.people import solve_people
     from ceopt.recourse import Recourse, explain
     from ceopt.result.cohort import Cohort
     from ceopt.result.counterfactual import Counterfactual
@@ -98,6 +99,7 @@ __all__ = [
     "metrics",
     "model_summary",
     "plans",
+    "solve_people",
     "solvers",
     "start",
     "surrogates",
@@ -120,6 +122,7 @@ _DEFINED: Final = {
     "ceopt.formulations.costs": "L0 L1 L2 Changes L1Mahalanobis Linf Mahalanobis Percentile",
     "ceopt.formulations.space": "Feature FeatureSpace RuleWarning SpaceWarning",
     "ceopt.formulations.targets": "AtLeast AtMost Between Disagreement OtherThan Probability",
+    "ceopt.people": "solve_people",
     "ceopt.recourse": "Recourse explain",
     "ceopt.search.model_start": "start",
     "ceopt.result.cohort": "Cohort",

@@ -60,6 +60,12 @@ EQUAL_COSTS: Final = 1e-9
 EQUAL_VOTES: Final = 1e-9
 #: What rounding of a pipeline's float64 takes at most, as a share of the greatest terms.
 LINEAR_PART_ROUNDING: Final = 1e-11
+#: Sums of a few prices in different orders differ by less than this share.
+PRICE_ROUNDING: Final = 1e-12
+#: A row that is missed by more than this share of its side, or by this of a side below 1, is broken: what solvers keep.
+BROKEN_ROW: Final = 2e-6
+#: A linear score, and the sum of what its columns add to it, differ by less than this share of the sizes added up.
+GAIN_ROUNDING: Final = 1e-11
 #: A price this share of a step below the next one is that one.
 NEXT_STEP: Final = 1e-6
 #: Share of an allowance that rounding of sums may take.

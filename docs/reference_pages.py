@@ -58,6 +58,8 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 RETURNED = (
     "ceopt.result.verify.Report",
     "ceopt.result.cohort_shown.CohortSummary",
+    "ceopt.people.PeopleResult",
+    "ceopt.people.PeopleSolution",
     "ceopt.result.shown.SurrogateReport",
     "ceopt.words.sentences.ToldResult",
     "ceopt.words.language.Language",

@@ -7,6 +7,7 @@ from ceopt.formulations import predictors, programs
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose
 from ceopt.formulations.costs import AbstractCost, Cutoff, l0, l1, l2, l2_squared, linf, mahalanobis
+from ceopt.formulations.people import People, shared_budget
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.embed.caller_columns import Columns
 from ceopt.formulations.predictors.embed.embedded import embedding_error
@@ -20,6 +21,7 @@ __all__ = [
     "Cutoff",
     "Factual",
     "Manifest",
+    "People",
     "Reaches",
     "embed",
     "embedding_error",
@@ -32,4 +34,5 @@ __all__ = [
     "mahalanobis",
     "predictors",
     "programs",
+    "shared_budget",
 ]

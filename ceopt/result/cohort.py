@@ -281,7 +281,7 @@ class Cohort:
             own["source"] = object
             for line, source in zip(lines, self.audit["source"], strict=True):
                 line["source"] = source
-        names = {word: _free(word, self.space.names) for word in ("query_id", "rank", *own)}
+        names = {word: free_name(word, self.space.names) for word in ("query_id", "rank", *own)}
         columns: dict[str, pd.Series[Any]] = {}
         for word, dtype in own.items():
             columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
@@ -441,7 +441,8 @@ def _labels(labels: list[Any], name: str) -> pd.Index[Any]:
     return index
 
 
-def _free(word: str, taken: tuple[str, ...]) -> str:
+def free_name(word: str, taken: tuple[str, ...]) -> str:
+    """Return a name for what a table says beside its columns, with a prefix where a column bears it too."""
     while word in taken:
         word = f"ceopt_{word}"
     return word

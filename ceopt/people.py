@@ -1,0 +1,861 @@
+"""Several people who share rows of one program: each person's least cost first, then who is served.
+
+Where a row or the objective takes a cost only as "less is better", nobody who is served has a reason to pay more than
+their least cost. What one person may do is then one number, and the program of all is one over ``served`` and ``cost``
+alone, whatever the model. The least costs are looked for only as far as that program needs them: it is solved with
+proved lower bounds, which gives its own bound, and whoever is served there at a bound that is not a cost is asked next.
+Elsewhere all people are one program.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+import pandas as pd
+import pyomo.environ as pyo
+from pyomo.core.expr import identify_variables
+
+from ceopt.base.results import Status
+from ceopt.formulations.constraints.diversity.diversity import leave_out
+from ceopt.formulations.people import People
+from ceopt.formulations.recourse_program import RecourseProgram
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.oracle.model import Check, broken_rules
+from ceopt.result.cohort import free_name
+from ceopt.search.least_costs import CellWalk, ColumnGains, can_add_up, can_walk, least_by_knapsack
+from ceopt.search.prepare import Prepared, prepare
+from ceopt.search.search import search
+from ceopt.search.state import without_unseen
+from ceopt.settings import Settings
+from ceopt.solvers import solve
+from ceopt.solvers.checks import Real, Whole, check_arguments
+from ceopt.solvers.compile.compiled_model import compile_model
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, printable
+from ceopt.solvers.problem import Stop, relative_gap_of
+from ceopt.solvers.registry import SOLVER_NAME
+from ceopt.tolerances import BROKEN_ROW, COST_NOISE
+
+if TYPE_CHECKING:
+    from ceopt.solvers.compile.compiled_model import CompiledModel
+    from ceopt.solvers.problem import Result
+
+_WHO: Final = "solve_people"
+_CHECKS: Final = {
+    "solver": SOLVER_NAME,
+    "time_limit_s": Real(above=0.0, finite=True),
+    "relative_gap": Real(at_least=0.0, finite=True),
+    "threads": Whole(at_least=1),
+    "random_state": Whole(at_least=0),
+}
+#: Seconds that the programs of all are given at least, so that what is known by the time limit becomes an answer.
+_LEAST_S: Final = 0.5
+#: How often a whole program is solved again because the user's own model refuses a point of it.
+_MOST_REPAIRS: Final = 20
+#: People who are named in a sentence.
+_NAMED: Final = 5
+
+# ==== The result ======================================================================================================
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PeopleSolution:
+    """Who is served, as what, and at what cost.
+
+    Parameters
+    ----------
+    objective
+        Of the model.
+    points
+        Label -> the person as they become, in coordinates; those who are not served as they are.
+    served, costs
+        By label.
+    """
+
+    objective: float
+    points: Mapping[Any, Mapping[str, float]] = field(repr=False)
+    served: Mapping[Any, bool] = field(repr=False)
+    costs: Mapping[Any, float] = field(repr=False)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PeopleResult:
+    """What :func:`ceopt.solve_people` returns.
+
+    Parameters
+    ----------
+    status
+        "optimal", "feasible", "infeasible", "time_limit", "rejected", "unbounded" or "error", as of a
+        :class:`~ceopt.SolutionSet`.
+    objective, bound
+        Of the model's own objective: of the answer, and what is proved. None where there is none.
+    solutions
+        One, where there is an answer: verified, and loaded into the model's Vars.
+    reason
+        Why it ended so, in words; empty where nothing needs to be said.
+    impossible
+        Labels of those of whom it is proved that nothing reaches the target under the rules: they are not served. Whole
+        programs do not tell.
+    decomposed
+        Whether each person's least cost was looked for by itself. ``why_whole`` says what stood against it.
+    timings
+        Seconds: ``people`` (least costs), ``program`` (of all) and ``total``.
+    asked
+        How many searches by programs of a person's own it took.
+    solver
+        Name and version, of the program of all.
+    """
+
+    status: Status
+    objective: float | None
+    bound: float | None
+    solutions: tuple[PeopleSolution, ...]
+    reason: str
+    impossible: tuple[Any, ...]
+    decomposed: bool
+    why_whole: str
+    timings: Mapping[str, float]
+    asked: int
+    solver: str
+    people: People = field(repr=False)
+    _prepared: Prepared = field(repr=False)
+
+    @property
+    def gap(self) -> float | None:
+        """``|objective - bound| / max(|objective|, 1e-12)``; None where either is unknown."""
+        return relative_gap_of(self.objective, self.bound)
+
+    def decode(self, solution: PeopleSolution | None = None) -> pd.DataFrame:
+        """Return one row a person, by the labels of the frame: the columns in raw units, ``served`` and ``cost``.
+
+        Parameters
+        ----------
+        solution
+            One of ``.solutions``; by default the best.
+
+        Raises
+        ------
+        InvalidValueError
+            There is no answer.
+        """
+        solution = self._solution("decode", solution)
+        people = self.people
+        frame = people.space.frame([solution.points[label] for label in people.labels], index=people.rows.index)
+        taken = people.space.names
+        frame[free_name("served", taken)] = [solution.served[label] for label in people.labels]
+        frame[free_name("cost", taken)] = [solution.costs[label] for label in people.labels]
+        return frame
+
+    def verify(self, solution: PeopleSolution | None = None) -> pd.DataFrame:
+        """Ask the user's own model about everybody who is served, in one call, and check every rule without a program.
+
+        Returns
+        -------
+        DataFrame
+            One row a person who is served: ``valid``, ``prediction``, ``broken`` (what fails, in words).
+        """
+        solution = self._solution("verify", solution)
+        labels = [label for label, is_served in solution.served.items() if is_served]
+        checks = _checks(self._prepared, self.people, {label: solution.points[label] for label in labels})
+        frame = pd.DataFrame(checks.values(), columns=list(Check._fields), dtype=object).astype({"valid": bool})
+        frame.index = self.people.rows.index[[label in checks for label in self.people.labels]]
+        return frame
+
+    def _solution(self, who: str, solution: PeopleSolution | None) -> PeopleSolution:
+        if solution is not None:
+            if not isinstance(solution, PeopleSolution):
+                but = f"it got {type(solution).__name__}"
+                raise InvalidTypeError(who, "one of result.solutions", but, "Pass result.solutions[0].")
+            return solution
+        if not self.solutions:
+            raise InvalidValueError(who, "an answer", f"the status is {self.status}", self.reason or "See .reason.")
+        return self.solutions[0]
+
+    def __str__(self) -> str:
+        """Return one line: status, objective, gap, how many are served, and why."""
+        words = [str(self.status)]
+        if self.objective is not None:
+            words.append(f"objective {self.objective:.8g}")
+        if self.gap is not None:
+            words.append(f"gap {self.gap:.1e}")
+        if self.solutions:
+            served = sum(self.solutions[0].served.values())
+            words.append(f"{served} of {len(self.people.labels)} people served")
+        return printable(", ".join(words) + (f". {self.reason}" if self.reason else ""))
+
+
+def _checks(prepared: Prepared, people: People, points: Mapping[Any, Mapping[str, float]]) -> dict[Any, Check]:
+    """Return what the user's own model and every rule say of people as they become, with one call of the model."""
+    if not points:
+        return {}
+    predicted, met = prepared.judge(list(points.values()))
+    checks = {}
+    for (label, point), prediction, is_met in zip(points.items(), predicted.tolist(), met.tolist(), strict=True):
+        broken = broken_rules(people.rules, people.space, people.points[label], point)
+        if not is_met:
+            broken = (f"target: the model predicts {prediction}", *broken)
+        checks[label] = Check(not broken, prediction, broken)
+    return checks
+
+
+# ==== The door ========================================================================================================
+
+
+def solve_people(
+    model: Any,
+    *,
+    solver: str = "auto",
+    time_limit_s: float = 60.0,
+    relative_gap: float = 1e-6,
+    threads: int = 1,
+    random_state: int = 0,
+) -> PeopleResult:
+    r"""Solve a model that holds a :class:`~ceopt.formulations.People` block, rows of its own and an objective.
+
+    .. math::
+        \min f(s, c, y) \quad\text{s.t.}\quad (s, c, y) \in F, \qquad
+        s_i = 0 \Rightarrow c_i = 0, \quad s_i = 1 \Rightarrow c_i = c_i^* = \min_{x} \text{cost}(x, x_i^0)
+
+    That is the model itself wherever f and the rows of F take every c_i as "less is better": coefficients of at least 0
+    in an objective that is minimised and in a row ``<=``, of at most 0 in ``>=``. It is checked on the rows as they
+    are. Anything else is solved as one program of all people: an equality or a product with a cost, a row in which
+    more cost is better, a Var of a person's own.
+
+    Parameters
+    ----------
+    model
+        A ConcreteModel. What it holds beside the block may be any Pyomo that :func:`ceopt.solvers.solve` takes, over
+        ``served``, ``cost``, the people's own blocks and further Vars.
+    solver, threads, random_state
+        As for :func:`ceopt.explain`, of every program.
+    time_limit_s
+        Seconds for the whole call. It ends at most a second later, but for one call of the user's own model.
+    relative_gap
+        What counts as optimal: ``|objective - bound| / max(|objective|, 1e-12)``.
+
+    Returns
+    -------
+    PeopleResult
+        ``.status``, ``.objective``, ``.bound``, ``.gap``, ``.decode()`` (everybody as one frame) and ``.verify()``. The
+        Vars of the model hold the answer. Everybody served was predicted again by the user's own model and held
+        against every rule, and so was every row of the model; what fails is not returned. Ctrl-C and the time limit
+        keep what is known: the bound is of proved lower bounds, the answer of costs that were found.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        No model, or one without a People block or with several; an option out of range; in a whole program, a person
+        who breaks a rule today, or more cost wanted of one that is known from below only (``cost_is_exact``).
+    CeoptError
+        As :func:`ceopt.solvers.solve` and :func:`ceopt.explain`.
+
+    Notes
+    -----
+    Least costs are with the margin of :func:`ceopt.explain`. People who are equal are asked once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pyomo.environ as pyo
+    >>> from ceopt import FeatureSpace, solve_people
+    >>> from ceopt.formulations import People
+    >>> from ceopt.formulations.predictors import Affine
+    >>> people = pd.DataFrame({"income": [1, 2, 5]}, index=["ann", "bob", "cleo"])
+    >>> m = pyo.ConcreteModel()
+    >>> m.people = People(Affine([1.0], -3.5, labels=("no", "yes")), people, FeatureSpace.infer(people), target="yes")
+    >>> m.two = pyo.Constraint(expr=sum(m.people.served.values()) >= 2)
+    >>> m.total = pyo.Objective(expr=sum(m.people.cost.values()))
+    >>> result = solve_people(m)
+    >>> print(result)
+    optimal, objective 2, gap 0.0e+00, 2 of 3 people served
+    >>> [label for label in m.people.served if m.people.served[label].value]
+    ['bob', 'cleo']
+    """
+    began = time.perf_counter()
+    given = check_arguments(_WHO, _CHECKS, locals())
+    people = _people_in(model)
+    asked = people.asked
+    settings = Settings(
+        target=asked.target,
+        cost=asked.cost,
+        constraints=asked.constraints,
+        solver=given["solver"],
+        time_limit_s=given["time_limit_s"],
+        relative_gap=given["relative_gap"] / 2.0,
+        threads=given["threads"],
+        random_state=given["random_state"],
+        why=False,
+    )
+    run = _Run(model, people, prepare(asked.model, asked.space, settings), began, given["relative_gap"])
+    part = _part_of_own_columns(model, people)
+    if part:
+        cost = _cost_in_another_way(people, compile_model(model))
+        return _Whole(run, f"{part} takes a person's own columns", cost).result()
+    with people.without_parts():
+        cost = _cost_in_another_way(people, compile_model(model))
+    if cost:
+        return _Whole(run, cost, cost).result()
+    return _Decomposed(run).result()
+
+
+def _people_in(model: Any) -> People:
+    if not hasattr(model, "component_data_objects"):
+        but = f"it got {type(model).__name__}"
+        raise InvalidTypeError(
+            _WHO, "a ConcreteModel", but, "Build m = pyo.ConcreteModel() with m.people = People(...)."
+        )
+    found = []
+    waiting = [model]
+    while waiting:  # Pyomo's own walk would write the people's parts
+        block = waiting.pop()
+        if isinstance(block, People):
+            found.append(block)
+            continue
+        for inner in block.component_map(pyo.Block, active=True).values():
+            waiting.extend(inner.values())
+    if len(found) != 1:
+        but = f"the model has {len(found)}"
+        raise InvalidValueError(_WHO, "one People block", but, "Put all people into one frame, m.people = People(...).")
+    return found[0]
+
+
+# ==== Whether each person may be asked alone ==========================================================================
+
+
+def _part_of_own_columns(model: Any, people: People) -> str:
+    """Return the name of a row or objective over a person's own Vars; nothing where there is none."""
+    if not people.is_written:
+        return ""
+    own = {id(var) for block in people.each.values() for var in block.component_data_objects(pyo.Var)}
+    with people.without_parts():
+        stated = list(model.component_data_objects((pyo.Constraint, pyo.Objective, pyo.SOSConstraint), active=True))
+    for part in stated:
+        if any(id(var) in own for var in _vars_in(part)):
+            return str(part.name)
+    return ""
+
+
+def _vars_in(part: Any) -> Iterable[Any]:
+    if part.ctype is pyo.SOSConstraint:
+        return list(part.get_variables())
+    expression = part.body if part.ctype is pyo.Constraint else part.expr
+    return list(identify_variables(expression, include_fixed=False))
+
+
+def _cost_in_another_way(people: People, compiled: CompiledModel) -> str:
+    """Return where a cost is not "less is better", in words; nothing where it is so everywhere.
+
+    Rows inside the block state what a cost is, and are passed over.
+    """
+    columns: dict[int, Any] = {}
+    for label, var in people.cost.items():
+        if label in people.favourable:
+            continue
+        if var.fixed or (var.lb or 0.0) > 0.0:
+            return f"{var.name} may not be less than {var.value if var.fixed else var.lb}"
+        if var in compiled.index:
+            columns[compiled.index[var]] = var
+    places = np.array(sorted(columns), dtype=np.intp)
+    if (compiled.sense * compiled.c[places] < 0.0).any():
+        return "the objective is better where a cost is more"
+    for matrix, part in _curved_parts(compiled):
+        if not _is_inside(part, people) and matrix[:, places].nnz:
+            return f"{'the objective' if part is None else part.name} takes a cost otherwise than as a sum"
+    for one in compiled.sets:
+        if np.isin(one.members, places).any():
+            return f"{one.constraint.name} takes a cost"
+    entries = compiled.A[:, places].tocoo()
+    for row, place, value in zip(*entries.coords, entries.data, strict=True):
+        is_better = value > 0.0 and math.isinf(compiled.row_lb[row])
+        is_better |= value < 0.0 and math.isinf(compiled.row_ub[row])
+        if value != 0.0 and not is_better and not _is_inside(compiled.rows[row], people):
+            name = columns[int(places[place])].name
+            return f"{compiled.rows[row].name} does not hold at less of {name} whenever it holds"
+    return ""
+
+
+def _curved_parts(compiled: CompiledModel) -> Iterable[tuple[Any, Any]]:
+    """Return what a program has beside linear rows, as matrices over its columns; with the row, if it is one."""
+    if compiled.Q is not None:
+        yield (compiled.Q + compiled.Q.T).tocsc(), None
+    for row in compiled.quadratics:
+        yield (row.Q + row.Q.T).tocsc(), row.constraint
+        yield row.a.tocsc(), row.constraint
+    for cone in compiled.cones:
+        yield cone.matrix.tocsc(), cone.constraint
+
+
+def _is_inside(part: Any, people: People) -> bool:
+    """Tell whether a row is one of those that the block itself has written."""
+    block = None if part is None else part.parent_block()
+    while block is not None and block is not people:
+        block = block.parent_block()
+    return block is people
+
+
+# ==== What both ways share ============================================================================================
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """One call: the model, its people, and until when."""
+
+    model: Any
+    people: People
+    prepared: Prepared
+    began: float
+    relative_gap: float
+    seconds: dict[str, float] = field(default_factory=lambda: {"people": 0.0, "program": 0.0})
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.began + self.prepared.settings.time_limit_s - time.perf_counter()
+
+    def solved(self, relative_gap: float) -> Result:
+        """Solve the model as it stands, and count the seconds."""
+        settings = self.prepared.settings
+        began = time.perf_counter()
+        result = solve(
+            self.model,
+            settings.solver,
+            time_limit_s=max(self.left, _LEAST_S),
+            relative_gap=relative_gap,
+            threads=settings.threads,
+            random_state=settings.random_state,
+        )
+        self.seconds["program"] += time.perf_counter() - began
+        return result
+
+    def is_closed(self, objective: float, bound: float | None) -> bool:
+        """Tell whether an objective is proved within the relative gap."""
+        gap = relative_gap_of(objective, bound)
+        return _is_same(objective, bound) or (gap is not None and gap <= self.relative_gap)
+
+    def served_now(self) -> list[Any]:
+        """Return who is served by the values that the Vars hold."""
+        return [label for label, var in self.people.served.items() if (var.value or 0.0) > 0.5]
+
+    def result(self, status: Status, *, bound: float | None, reason: str, **more: Any) -> PeopleResult:
+        """Return the result; the answer, if there is one, is verified before."""
+        solution = more.pop("solution", None)
+        objective = None if solution is None else solution.objective
+        if objective is not None and _is_same(objective, bound):
+            bound = objective
+        return PeopleResult(
+            status=status,
+            objective=objective,
+            bound=bound,
+            solutions=() if solution is None else (solution,),
+            reason=reason,
+            timings={**self.seconds, "total": time.perf_counter() - self.began},
+            people=self.people,
+            _prepared=self.prepared,
+            **more,
+        )
+
+    def answer(self, points: Mapping[Any, Mapping[str, float]]) -> tuple[PeopleSolution | None, str]:
+        """Return the answer that the Vars hold, with the costs of these points, if it is right; else None, and why not.
+
+        Parameters
+        ----------
+        points
+            Of everybody who is served.
+        """
+        people = self.people
+        failed = {label: check for label, check in _checks(self.prepared, people, points).items() if not check.valid}
+        if failed:
+            label, check = next(iter(failed.items()))
+            return None, f"Row {label!r} failed the check: {'; '.join(check.broken)}."
+        cost = self.prepared.settings.cost
+        costs = {}
+        for label in people.labels:
+            costs[label] = 0.0
+            if label in points:
+                costs[label] = cost.value(people.space, people.points[label], points[label])
+            people.served[label].set_value(int(label in points), skip_validation=True)
+            people.cost[label].set_value(costs[label], skip_validation=True)
+        with people.without_parts():
+            broken = _broken_row(self.model)
+            stated = list(self.model.component_data_objects(pyo.Objective, active=True))
+        if broken:
+            return None, f"With what the people cost, {broken} does not hold."
+        solution = PeopleSolution(
+            objective=float(pyo.value(stated[0])) if stated else 0.0,
+            points={label: points.get(label, people.points[label]) for label in people.labels},
+            served={label: label in points for label in people.labels},
+            costs=costs,
+        )
+        return solution, ""
+
+
+def _is_same(objective: float, bound: float | None) -> bool:
+    """Tell whether a bound is the objective but for the rounding of a sum."""
+    return bound is not None and abs(objective - bound) <= COST_NOISE * max(1.0, abs(objective))
+
+
+def _broken_row(model: Any) -> str:
+    """Return the name of a row that does not hold at the values of the Vars; nothing where all do."""
+    for row in model.component_data_objects(pyo.Constraint, active=True):
+        body = pyo.value(row.body, exception=False)
+        if body is None:
+            continue
+        for end, sign in ((row.lower, 1.0), (row.upper, -1.0)):
+            bound = pyo.value(end) if end is not None else None
+            if bound is not None and sign * (bound - body) > BROKEN_ROW * max(1.0, abs(bound)):
+                return str(row.name)
+    return ""
+
+
+def _named(labels: Sequence[Any]) -> str:
+    listed = ", ".join(repr(label) for label in labels[:_NAMED])
+    more = len(labels) - _NAMED
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _sentences(*parts: str) -> str:
+    return printable(" ".join(part for part in parts if part))
+
+
+# ==== Each person alone, then who is served ===========================================================================
+
+
+class _KnownCost:
+    """What is known of all people with one row: bounds on their least cost, and how to narrow them."""
+
+    __slots__ = ("asked", "cost", "labels", "low", "point", "walk")
+
+    def __init__(self, labels: list[Any]) -> None:
+        self.labels = labels
+        #: Nothing costs less; infinite where it is proved that nothing is accepted.
+        self.low = 0.0
+        #: The cost of ``point``, which is verified.
+        self.cost = math.inf
+        self.point: Mapping[str, float] | None = None
+        self.walk: CellWalk | None = None
+        #: How often a program of their own was solved.
+        self.asked = 0
+
+    def take(self, point: Mapping[str, float], cost: float) -> None:
+        """Take a verified point if it is cheaper; a cheaper one than the bound disproves the bound."""
+        if cost < self.cost:
+            self.point, self.cost = point, cost
+        self.low = min(self.low, self.cost)
+
+
+@final
+class _Decomposed:
+    """Least costs as far as they are needed, and the program over ``served`` and ``cost``."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        people = run.people
+        groups: dict[tuple[float, ...], list[Any]] = {}
+        for label, point in people.points.items():
+            groups.setdefault(tuple(point.values()), []).append(label)
+        self._persons = [_KnownCost(labels) for labels in groups.values()]
+        self._of = {label: person for person in self._persons for label in person.labels}
+        self._interrupted = False
+        #: Why somebody could not be asked.
+        self._failure = ""
+
+    def result(self) -> PeopleResult:
+        """Return the result."""
+        run = self._run
+        bound: float | None = None
+        best: tuple[PeopleSolution | None, str] = (None, "")
+        solver = ""
+        try:
+            with _counting(run, "people"):
+                self._first_look()
+            while True:
+                optimistic = self._coupled("low")
+                solver = f"{optimistic.solver} {optimistic.version}"
+                if optimistic.status is Stop.INFEASIBLE:
+                    return self._ended(Status.INFEASIBLE, None, "Proved: no choice of people keeps every row.", solver)
+                bound = optimistic.bound
+                self._interrupted = optimistic.status is Stop.INTERRUPTED
+                if not optimistic.solutions:
+                    return self._ended(_STATUS[optimistic.status], bound, optimistic.message, solver)
+                picked = {id(self._of[label]): self._of[label] for label in run.served_now()}
+                is_open = [person for person in picked.values() if self._is_open(person)]
+                if not is_open and all(person.low == person.cost for person in picked.values()):
+                    best = self._answer()
+                    break
+                best = self._pessimistic()
+                has_ended = self._interrupted or run.left <= 0.0
+                if self._is_closed(best[0], bound) or not is_open or has_ended:
+                    break
+                with _counting(run, "people"):
+                    self._narrow(is_open)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            best = self._pessimistic()
+        return self._told(best, bound, solver)
+
+    def _is_open(self, person: _KnownCost) -> bool:
+        if math.isinf(person.cost):
+            return not math.isinf(person.low)
+        gap = relative_gap_of(person.cost, person.low)
+        return gap is not None and gap > self._run.prepared.settings.relative_gap
+
+    def _is_closed(self, solution: PeopleSolution | None, bound: float | None) -> bool:
+        return solution is not None and self._run.is_closed(solution.objective, bound)
+
+    # ---- the program of all ------------------------------------------------------------------------------------------
+    def _coupled(self, what: str) -> Result:
+        """Solve the model with every person at one cost, ``low`` or ``cost``; who has none is not served."""
+        run = self._run
+        people = run.people
+        with people.without_parts():
+            people.decided = pyo.ConstraintList()
+            try:
+                for label in people.labels:
+                    cost = getattr(self._of[label], what)
+                    if math.isinf(cost):
+                        people.decided.add(people.served[label] <= 0)
+                        people.decided.add(people.cost[label] <= 0)
+                    elif not people.cost[label].fixed:
+                        people.decided.add(people.cost[label] == cost * people.served[label])
+                return run.solved(run.prepared.settings.relative_gap)
+            finally:
+                people.del_component("decided")
+
+    def _pessimistic(self) -> tuple[PeopleSolution | None, str]:
+        """Return the best answer from points that are in hand."""
+        result = self._coupled("cost")
+        if not result.solutions:
+            return None, ""
+        return self._answer()
+
+    def _answer(self) -> tuple[PeopleSolution | None, str]:
+        """Return the answer that the Vars hold: everybody served at their cheapest point."""
+        points = {label: self._of[label].point for label in self._run.served_now()}
+        return self._run.answer({label: point for label, point in points.items() if point is not None})
+
+    # ---- least costs -------------------------------------------------------------------------------------------------
+    def _first_look(self) -> None:
+        """Bound everybody's least cost by what needs no program, and show what is found to the model in one call."""
+        run = self._run
+        prepared = run.prepared
+        people = run.people
+        names = people.space.names
+        own = [people.points[person.labels[0]] for person in self._persons]
+        self._take_accepted(zip(self._persons, own, strict=True))
+        score = None
+        if can_add_up(prepared):
+            score = ColumnGains.of(prepared, np.array([[point[name] for name in names] for point in own]))
+        if score is None and not can_walk(prepared):
+            return
+        found: list[tuple[_KnownCost, dict[str, float]]] = []
+        for person, point in zip(self._persons, own, strict=True):
+            if person.point is not None:
+                continue
+            if run.left <= 0.0:
+                break
+            reach = without_unseen(prepared.predictor, reach_of(people.space, point), point)
+            if not all(reach[name].holds(point[name]) for name in names):
+                continue
+            fitted = prepared.for_person(point, reach)
+            if score is not None:
+                least = None if fitted.steps else least_by_knapsack(fitted, score, point, reach)
+                if least is None:
+                    continue
+                person.low = least.low
+                if least.point is not None:
+                    found.append((person, least.point))
+            else:
+                person.walk = CellWalk(fitted, point, reach)
+                found += self._walked(person)
+        self._take_accepted(found)
+
+    def _walked(self, person: _KnownCost) -> list[tuple[_KnownCost, dict[str, float]]]:
+        """Go one more round through a person's cells, and return the point that was met, if one was."""
+        walk = person.walk
+        assert walk is not None  # noqa: S101 - as who calls this knows
+        walk.go_on()
+        person.low = walk.low
+        return [] if walk.point is None else [(person, walk.point)]
+
+    def _take_accepted(self, found: Iterable[tuple[_KnownCost, Mapping[str, float]]]) -> None:
+        """Give people the points of theirs that the user's own model accepts and that keep every rule."""
+        run = self._run
+        by_label = {person.labels[0]: point for person, point in found}
+        for label, check in _checks(run.prepared, run.people, by_label).items():
+            if check.valid:
+                cost = run.prepared.settings.cost.value(run.people.space, run.people.points[label], by_label[label])
+                self._of[label].take(by_label[label], cost)
+            else:
+                self._of[label].walk = None  # what the program makes of such a point, its own search knows
+
+    def _narrow(self, persons: Sequence[_KnownCost]) -> None:
+        """Bring bounds and costs of some people together, as far as the time allows."""
+        run = self._run
+        met: list[tuple[_KnownCost, dict[str, float]]] = []
+        for place, person in enumerate(persons):
+            if run.left <= 0.0:
+                break
+            if person.walk is not None and not person.walk.has_ended:
+                met += self._walked(person)
+                continue
+            self._ask(person, run.left / (1.0 if person.asked else max(1.0, (len(persons) - place) / 4.0)))
+        self._take_accepted(met)
+
+    def _ask(self, person: _KnownCost, seconds: float) -> None:
+        """Ask one person by the search of ``explain``."""
+        run = self._run
+        label = person.labels[0]
+        prepared = run.prepared.with_time_limit(max(seconds, 1e-3))
+        person.asked += 1
+        try:
+            row = run.people.rows.iloc[[run.people.labels.index(label)]]
+            found = search(prepared, row, keep_on_interrupt=False)
+        except CeoptError as error:
+            raise type(error)(f"In people, row {label!r}: {error}") from error
+        if found.status is Status.INFEASIBLE and found.complete:
+            person.low = math.inf
+            return
+        if found.bound is not None:
+            person.low = max(person.low, found.bound)
+        if found.status.has_answers:
+            point = run.people.space.row(found[0].frame)
+            person.take(point, run.prepared.settings.cost.value(run.people.space, run.people.points[label], point))
+        elif found.status in {Status.ERROR, Status.REJECTED}:
+            self._failure = f"Row {label!r}: {found.reason}"
+
+    # ---- the result --------------------------------------------------------------------------------------------------
+    def _told(self, best: tuple[PeopleSolution | None, str], bound: float | None, solver: str) -> PeopleResult:
+        solution, failure = best
+        if solution is not None and self._is_closed(solution, bound):
+            return self._ended(Status.OPTIMAL, bound, "", solver, solution)
+        why = "The gap could not be closed."
+        if self._interrupted:
+            why = "The search was interrupted."
+        elif self._run.left <= 0.0:
+            why = "The time limit is used up."
+        if solution is not None:
+            return self._ended(Status.FEASIBLE, bound, _sentences(why, self._failure), solver, solution)
+        if failure:
+            return self._ended(Status.REJECTED, bound, failure, solver)
+        return self._ended(Status.TIME_LIMIT, bound, _sentences(why, self._failure), solver)
+
+    def _ended(
+        self, status: Status, bound: float | None, reason: str, solver: str, solution: PeopleSolution | None = None
+    ) -> PeopleResult:
+        impossible = tuple(label for label in self._run.people.labels if math.isinf(self._of[label].low))
+        told = ""
+        if impossible:
+            told = f"Nothing in reach meets the target and every rule for {_named(impossible)}: not served."
+        return self._run.result(
+            status, bound=bound, reason=_sentences(reason, told), solution=solution, impossible=impossible,
+            decomposed=True, why_whole="", asked=sum(person.asked for person in self._persons), solver=solver,
+        )  # fmt: skip
+
+
+class _counting:  # noqa: N801 - a context manager
+    """Adds the seconds inside to a phase."""
+
+    def __init__(self, run: _Run, phase: str) -> None:
+        self._run, self._phase = run, phase
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._run.seconds[self._phase] += time.perf_counter() - self._began
+
+
+# ==== All people as one program =======================================================================================
+
+
+@final
+class _Whole:
+    """The model as it stands, with everybody's columns in it."""
+
+    def __init__(self, run: _Run, reason: str, cost: str) -> None:
+        self._run = run
+        #: Why not everybody may be asked alone, and where a cost is not "less is better", if anywhere.
+        self._reason, self._cost = reason, cost
+
+    def result(self) -> PeopleResult:
+        """Return the result."""
+        run = self._run
+        people = run.people
+        if self._cost and not people.cost_is_exact:
+            raise InvalidValueError(
+                _WHO, "a cost that is known in both directions, where more of it may be better",
+                f"cost is {people.asked.cost!r}, and {self._cost}",
+                "Use cost='l1', or state it so that less is better.",
+            )  # fmt: skip
+        people.write()
+        bound: float | None = None
+        failure = ""
+        solver = ""
+        for _ in range(_MOST_REPAIRS + 1):
+            if failure and run.left <= 0.0:
+                break
+            result = run.solved(run.prepared.settings.relative_gap)
+            solver = f"{result.solver} {result.version}"
+            if result.bound is not None:
+                bound = result.bound
+            if not result.solutions:
+                if failure and result.status is Stop.INFEASIBLE:
+                    break
+                return self._ended(_STATUS[result.status], bound, result.message or _WORDS[result.status], solver)
+            points = {label: dict(people.each[label].x.decoded()) for label in run.served_now()}
+            solution, failure = run.answer(points)
+            if solution is not None:
+                if run.is_closed(solution.objective, bound):
+                    return self._ended(Status.OPTIMAL, bound, "", solver, solution)
+                reason = result.message or "The gap could not be closed."
+                return self._ended(Status.FEASIBLE, bound, reason, solver, solution)
+            if not self._leave_out(points):
+                break
+        return self._ended(Status.REJECTED, bound, failure, solver)
+
+    def _leave_out(self, points: Mapping[Any, Mapping[str, float]]) -> bool:
+        """Leave out the points that the user's own model refuses; tell whether there was one."""
+        run = self._run
+        people = run.people
+        refused = False
+        for label, check in _checks(run.prepared, people, points).items():
+            if check.valid or label in people.favourable:
+                continue
+            block = people.each[label]
+            program = RecourseProgram(block, block.x, block.predictor, 0.0)
+            leave_out(program, [points[label]])
+            refused = True
+        return refused
+
+    def _ended(
+        self, status: Status, bound: float | None, reason: str, solver: str, solution: PeopleSolution | None = None
+    ) -> PeopleResult:
+        return self._run.result(
+            status, bound=bound, reason=reason, solution=solution, impossible=(), decomposed=False,
+            why_whole=self._reason, asked=0, solver=solver,
+        )  # fmt: skip
+
+
+_STATUS: Final = {
+    Stop.OPTIMAL: Status.OPTIMAL,
+    Stop.FEASIBLE: Status.FEASIBLE,
+    Stop.INFEASIBLE: Status.INFEASIBLE,
+    Stop.UNBOUNDED: Status.UNBOUNDED,
+    Stop.TIME_LIMIT: Status.TIME_LIMIT,
+    Stop.INTERRUPTED: Status.TIME_LIMIT,
+    Stop.ERROR: Status.ERROR,
+}
+_WORDS: Final = {
+    Stop.INFEASIBLE: "Proved: no choice of people keeps every row.",
+    Stop.TIME_LIMIT: "The time limit is used up.",
+    Stop.INTERRUPTED: "The search was interrupted.",
+    Stop.UNBOUNDED: "The model has no least objective.",
+    Stop.ERROR: "The solver failed.",
+}

@@ -1,0 +1,504 @@
+"""What one person's change costs at least, found without a program: for many people who are asked about at once.
+
+Trees are the same all over a cell, so the cheapest point of every cell is on a grid of a few values a column
+(:func:`~ceopt.search.warm_start.grid_around`). :class:`CellWalk` goes through the grid from the cheapest point on: the
+first point that the model favours is the answer, and until one is met, nothing cheaper than the last point exists.
+
+A linear score is a sum over the columns, so the least cost is a knapsack with one choice a column.
+:func:`least_by_knapsack` adds one column after the other and keeps what no other choice beats in cost and score, and
+what a bound on the columns still to come does not exclude.
+
+Both are exact where a cost is a sum over the columns and no rule ties one column to another; else there are none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.costs.base import prices_of
+from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.predictors.reaches import slack
+from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.search.warm_start import grid_around
+from ceopt.tolerances import GAIN_ROUNDING, PRICE_ROUNDING
+
+if TYPE_CHECKING:
+    from ceopt.formulations.columns import Price
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.search.prepare import Prepared
+    from ceopt.search.warm_start import ValueGrid
+    from ceopt.solvers.checks import Floats
+
+#: Points of a grid that are looked at in a first and in each further round, and the most that are written at once.
+_ROUNDS: Final = (1500, 40_000, 400_000)
+#: Points that are scored at once, the cheapest first: the first few often do.
+_FIRST_SCORED: Final = 100
+#: Parts in which prices are counted, to know how many points a round has, and how many of them are fine enough.
+_BINS: Final = 512
+_FINE_BINS: Final = 16
+#: Values of one column, and sums of choices at once, beyond which a knapsack is left to a program.
+_MOST_VALUES: Final = 5000
+_MOST_SUMS: Final = 3_000_000
+#: Rows by which a linear score is held against the sum of its columns.
+_ROWS_HELD: Final = 3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LeastCost:
+    """What is known of the least cost of one person.
+
+    Parameters
+    ----------
+    low
+        Nothing that the model accepts costs less; infinite where there is nothing.
+    point
+        The cheapest known point, in coordinates, if there is one; not asked of the user's own model yet.
+    """
+
+    low: float
+    point: dict[str, float] | None = None
+
+
+def can_walk(prepared: Prepared) -> bool:
+    """Tell whether a grid has the cheapest answer: trees, a sum over the columns as cost, and no rule."""
+    return prepared.predictor.is_trees and _is_separable(prepared)
+
+
+def can_add_up(prepared: Prepared) -> bool:
+    """Tell whether one score, a sum over the columns, decides."""
+    predictor = prepared.predictor
+    return predictor.is_linear and predictor.core.n_scores == 1 and _is_separable(prepared)
+
+
+def _is_separable(prepared: Prepared) -> bool:
+    settings = prepared.settings
+    return settings.cost.additive and not settings.cost.is_joint and not settings.rules
+
+
+# ==== Trees: through the cells, from the cheapest on ==================================================================
+
+
+@final
+class CellWalk:
+    """One person's walk through the grid of a model's cells, in rounds.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings, with the margins that suit the person.
+    factual, reach
+        The person, in coordinates, and what each column may take; the person's own value is in reach.
+    """
+
+    __slots__ = ("_grid", "_prepared", "_round", "low", "point")
+
+    def __init__(self, prepared: Prepared, factual: Mapping[str, float], reach: Reach) -> None:
+        predictor = prepared.predictor
+        cuts = [cut for part in map(route, predictor.forests) for cut in cuts_in_reach(part, reach)]
+        self._prepared = prepared
+        self._grid = grid_around(predictor, prepared.settings.cost, (), factual=factual, reach=reach, cuts=cuts)
+        self._round = 0
+        #: Nothing that costs less is accepted.
+        self.low = 0.0
+        #: The answer, once it is met.
+        self.point: dict[str, float] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the answer is met, or the walk goes no farther."""
+        return self.point is not None or math.isinf(self.low) or self._round == len(_ROUNDS)
+
+    def go_on(self) -> None:
+        """Look at the points of one more round."""
+        grid = self._grid
+        most = _ROUNDS[self._round]
+        self._round += 1
+        upper = _price_of(grid, most)
+        points, prices = _points_within(grid, upper, 4 * most)
+        if points is None:
+            return
+        new = np.flatnonzero(prices >= self.low * (1.0 - PRICE_ROUNDING))
+        order = new[np.argsort(prices[new], kind="stable")]
+        first, size = 0, _FIRST_SCORED
+        while first < len(order):
+            part = order[first : first + size]
+            coordinates = grid.coordinates(points[part])
+            met = np.flatnonzero(self._prepared.slacks(coordinates) >= 0.0)
+            if len(met):
+                values = coordinates[met[0]].tolist()
+                self.point = dict(zip(grid.names, values, strict=True))
+                self._set_low(float(prices[part[met[0]]]))
+                return
+            first += size
+            size = min(4 * size, 8000)
+        self._set_low(math.inf if math.isinf(upper) else upper)
+
+    def _set_low(self, price: float) -> None:
+        cost = self._prepared.settings.cost
+        self.low = price if math.isinf(price) else cost.from_objective(price)
+
+
+def _price_of(grid: ValueGrid, most: int) -> float:
+    """Return a price that about so many points of a grid do not exceed; infinite if the grid has no more of them."""
+    prices = [own for own in grid.prices if len(own) > 1]
+    if math.prod(map(len, prices)) <= most:
+        return math.inf
+    upper = sum(float(own.max()) for own in prices)
+    if not math.isfinite(upper):
+        return 0.0
+    while upper > 0.0:
+        counts = np.zeros(_BINS + 1)  # of points, by their price in shares of the upper one
+        counts[0] = 1.0
+        for own in prices:
+            added = np.zeros(_BINS + 1)
+            shifts, times = np.unique(
+                np.ceil(own[own <= upper] * (_BINS / upper) - 1e-9).astype(int), return_counts=True
+            )
+            for shift, count in zip(shifts.tolist(), times.tolist(), strict=True):
+                added[shift:] += count * counts[: _BINS + 1 - shift]
+            counts = added
+        last = int(np.searchsorted(np.cumsum(counts), most, side="right")) - 1
+        if last >= _FINE_BINS:
+            return upper * last / _BINS
+        upper *= max(2 * last, 1) / _BINS
+    return 0.0
+
+
+def _points_within(grid: ValueGrid, upper: float, most: int) -> tuple[NDArray[np.intp] | None, Floats]:
+    """Return the points (n, d) of a grid that cost at most ``upper``, and their prices; None if they are too many."""
+    limit = upper * (1.0 + PRICE_ROUNDING)
+    points = np.zeros((1, len(grid.names)), dtype=np.intp)
+    prices = np.zeros(1)
+    for j, own in enumerate(grid.prices):
+        total = prices[:, None] + own[None, :]
+        old, new = np.nonzero(total <= limit)
+        if len(old) > most:
+            return None, prices
+        points = points[old]
+        points[:, j] = new
+        prices = total[old, new]
+    return points, prices
+
+
+# ==== Linear scores: a knapsack with one choice a column ==============================================================
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnGains:
+    """A linear model's slack as a sum over the columns, in raw units.
+
+    Parameters
+    ----------
+    slopes
+        Slack per unit of each number.
+    tables
+        Slack of each level, by its coordinate, of the other columns.
+    """
+
+    slopes: Mapping[str, float]
+    tables: Mapping[str, Mapping[float, float]]
+
+    @classmethod
+    def of(cls, prepared: Prepared, coordinates: Floats) -> ColumnGains | None:
+        """Return the sum that the slack is, held against some people (n, d); None where it is none."""
+        space = prepared.predictor.space
+        home = coordinates[0]
+        slopes: dict[str, float] = {}
+        tables: dict[str, dict[float, float]] = {}
+        unseen = prepared.predictor.unseen
+        for j, feature in enumerate(space):
+            if feature.missing is not False or feature.codes:
+                return None
+            if feature.is_finite:
+                values = [float(k) for k in range(len(feature.levels)) if k not in unseen.get(feature.name, ())]
+                tables[feature.name] = dict(zip(values, _along(prepared, home, j, values).tolist(), strict=True))
+            else:
+                width = max(abs(home[j]), 1.0)
+                ends = _along(prepared, home, j, [home[j] - width, home[j] + width])
+                slopes[feature.name] = float((ends[1] - ends[0]) / (2.0 * width))
+        score = cls(slopes, tables)
+        some = coordinates[np.linspace(0, len(coordinates) - 1, min(len(coordinates), _ROWS_HELD)).astype(int)]
+        found = slack_of(prepared, some)
+        for row, own in zip(some, found.tolist(), strict=True):
+            expected = float(slack_of(prepared, home[None, :])[0])
+            size = abs(expected)
+            for j, feature in enumerate(space):
+                gain = score.gain(feature.name, home[j], np.array([row[j]]))[0]
+                expected += gain
+                size += abs(gain)
+            if not abs(expected - own) <= GAIN_ROUNDING * max(size, 1.0):
+                return None
+        return score
+
+    def gain(self, name: str, home: float, values: Floats) -> Floats:
+        """Return by how much the slack rises when a column goes from its value to others, (n,)."""
+        if name in self.slopes:
+            return self.slopes[name] * (values - home)
+        table = self.tables[name]
+        return np.array([table[value] for value in values.tolist()]) - table[home]
+
+
+def slack_of(prepared: Prepared, coordinates: Floats) -> Floats:
+    """Return by how much rows (n, d) meet the target in the model as read, in its own score."""
+    return slack(prepared.predictor, coordinates, prepared.settings.target)
+
+
+def _along(prepared: Prepared, home: Floats, j: int, values: Sequence[float]) -> Floats:
+    rows = np.tile(home, (len(values), 1))
+    rows[:, j] = values
+    return slack_of(prepared, rows)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """The choices of one column that are worth their price, ascending in both, and (gain, price) of their envelope."""
+
+    name: str
+    values: Floats
+    prices: Floats
+    gains: Floats
+    pieces: tuple[tuple[float, float], ...]
+
+
+def least_by_knapsack(
+    prepared: Prepared, score: ColumnGains, factual: Mapping[str, float], reach: Reach
+) -> LeastCost | None:
+    """Return the least cost of one person under a linear model; None where a program has to find it.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings, with the margins that suit the person.
+    score
+        The model's slack as a sum over the columns.
+    factual, reach
+        The person, in coordinates, and what each column may take; the person's own value is in reach.
+    """
+    space = prepared.space
+    prices = prepared.settings.cost.prices(space)
+    own = np.array([[factual[name] for name in space.names]])
+    missed = -float(slack_of(prepared, own)[0])
+    needed = missed + (prepared.margin or 0.0)
+    steps: list[_Column] = []
+    slides: list[_Slide] = []
+    for feature in space:
+        name = feature.name
+        part = reach[name]
+        if part.is_point:
+            continue
+        if isinstance(part, Interval) and part.step is None:
+            if any(price.kind != "linear" for price in prices[name]):
+                return None
+            slides += _slide(name, prices[name], score.slopes[name], part, factual[name], needed)
+            continue
+        values = _values(part, factual[name], score.slopes.get(name, 0.0))
+        if values is None:
+            return None
+        gains = score.gain(name, factual[name], values)
+        column = _worthwhile(name, values, prices_of(prices[name], feature, factual[name], values), gains)
+        if len(column.values) > 1 or column.gains[0] > 0.0:
+            steps.append(column)
+    steps.sort(key=lambda column: len(column.values))
+    most = sum(float(column.gains[-1]) for column in steps) + sum(slide.gain for slide in slides)
+    noise = GAIN_ROUNDING * max(abs(missed) + most, 1.0)
+    if most < missed - noise:
+        return LeastCost(math.inf)
+    if not most > needed + 2.0 * noise or needed <= 2.0 * noise:  # a margin or rounding decides what there is
+        return None
+    low = None
+    for asked in (needed - noise, needed + noise):
+        chosen = _chosen(steps, slides, asked)
+        if chosen is None:
+            return None
+        point = _point(score, factual, reach, chosen, {slide.name: slide for slide in slides})
+        cost = prepared.settings.cost.value(space, factual, point)
+        low = cost if low is None else low
+        if prepared.slacks(np.array([[point[name] for name in space.names]]))[0] >= 0.0:
+            return LeastCost(low, point)
+    return None
+
+
+def _point(
+    score: ColumnGains,
+    factual: Mapping[str, float],
+    reach: Reach,
+    chosen: Mapping[str, float],
+    slides: Mapping[str, _Slide],
+) -> dict[str, float]:
+    point = dict(factual)
+    for name, value in chosen.items():
+        if name not in slides:
+            point[name] = value
+        elif value > 0.0:
+            part = reach[name]
+            assert isinstance(part, Interval)  # noqa: S101 - slides are numbers
+            point[name] = part.clip(factual[name] + value / score.slopes[name])
+    return point
+
+
+def _slide(  # noqa: PLR0917 - one number and all that is known of it
+    name: str, prices: Sequence[Price], slope: float, part: Interval, home: float, needed: float
+) -> list[_Slide]:
+    """Return a number without steps as what it may gain, no more than is needed; none where it gains nothing."""
+    if slope == 0.0:
+        return []
+    is_up = slope > 0.0
+    room = part.upper - home if is_up else home - part.lower
+    gain = min(abs(slope) * room, 2.0 * max(needed, 0.0))
+    if gain <= 0.0:
+        return []
+    price = sum(price.up if is_up else price.down for price in prices) / abs(slope)
+    return [_Slide(name, math.copysign(1.0, slope), gain, price)]
+
+
+def _values(part: Interval | Levels, home: float, slope: float) -> Floats | None:
+    """Return the values of a column in steps that may gain, the person's own first; None if they are too many."""
+    if isinstance(part, Levels):
+        return np.array([home, *(value for value in part.values if value != home)])
+    if slope == 0.0:
+        return np.array([home])
+    assert part.step is not None  # noqa: S101 - as who calls this knows
+    end = part.upper if slope > 0.0 else part.lower
+    if part.holes or not abs(end - home) / part.step <= _MOST_VALUES:
+        return None
+    first = round((home - part.anchor) / part.step)
+    last = round((end - part.anchor) / part.step)
+    values = part.grid.many(np.arange(min(first, last), max(first, last) + 1, dtype=np.float64))
+    values = values[(values >= part.lower) & (values <= part.upper) & (values != home)]
+    return np.concatenate([[home], values])
+
+
+def _worthwhile(name: str, values: Floats, prices: Floats, gains: Floats) -> _Column:
+    """Return the choices of a column that gain more than all cheaper ones."""
+    order = np.lexsort((-gains, prices))
+    before = np.concatenate([[-math.inf], np.maximum.accumulate(gains[order])[:-1]])
+    kept = order[(gains[order] > before) & (gains[order] >= 0.0)]
+    return _Column(name, values[kept], prices[kept], gains[kept], _pieces(prices[kept], gains[kept]))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slide:
+    """A number without steps: which way it gains, by how much at most, and what a unit of gain costs."""
+
+    name: str
+    direction: float
+    gain: float
+    price: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Envelope:
+    """What some columns gain at a price at most: a concave function, of its pieces in order.
+
+    Parameters
+    ----------
+    gains, prices
+        (k + 1,) ends of the pieces, ascending from 0.
+    owners
+        (k,) which column each piece is of, in the order of the columns, the slides after them.
+    """
+
+    gains: Floats
+    prices: Floats
+    owners: tuple[int, ...]
+
+    def price_for(self, needed: Floats) -> Floats:
+        """Return what a gain costs at least, (n,); infinite where it is out of reach."""
+        found = np.interp(needed, self.gains, self.prices)
+        return np.where(needed > self.gains[-1], math.inf, np.where(needed <= 0.0, 0.0, found))
+
+
+def _envelope_of(columns: Sequence[_Column], slides: Sequence[_Slide]) -> _Envelope:
+    pieces = [(slide.gain, slide.price * slide.gain, len(columns) + k) for k, slide in enumerate(slides)]
+    for owner, column in enumerate(columns):
+        pieces += [(gain, price, owner) for gain, price in column.pieces]
+    pieces.sort(key=lambda piece: piece[1] / piece[0])
+    gains = np.concatenate([[0.0], np.cumsum([gain for gain, _, _ in pieces])])
+    prices = np.concatenate([[0.0], np.cumsum([price for _, price, _ in pieces])])
+    return _Envelope(gains, prices, tuple(owner for _, _, owner in pieces))
+
+
+def _pieces(prices: Floats, gains: Floats) -> tuple[tuple[float, float], ...]:
+    """Return (gain, price) of the pieces of the least concave function above some choices, which starts at 0."""
+    if prices[0] == gains[0] == 0.0 and len(prices) > 2:
+        rates = gains[1:] / np.maximum(prices[1:], 1e-300)
+        if rates.max() <= rates.min() * (1.0 + PRICE_ROUNDING):  # a straight line, as of every number at one price
+            return ((float(gains[-1]), float(gains[-1] / rates.max())),)
+    hull: list[tuple[float, float]] = [(0.0, 0.0)]
+    for price, gain in zip(prices.tolist(), gains.tolist(), strict=True):
+        if (price, gain) == hull[-1]:
+            continue
+        while len(hull) > 1 and _turns_up(hull[-2], hull[-1], (price, gain)):
+            hull.pop()
+        hull.append((price, gain))
+    return tuple((b[1] - a[1], b[0] - a[0]) for a, b in itertools.pairwise(hull))
+
+
+def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
+
+
+def _price_at_hand(columns: Sequence[_Column], slides: Sequence[_Slide], needed: float) -> float:
+    """Return the price of some choice that gains enough: the best pieces, and one column to make up for the rest."""
+    whole = _envelope_of(columns, slides)
+    used = int(np.searchsorted(whole.gains, needed)) - 1
+    own = [0.0] * (len(columns) + len(slides))
+    for owner, gain in zip(whole.owners[:used], np.diff(whole.gains)[:used].tolist(), strict=True):
+        own[owner] += gain
+    left = needed - whole.gains[used]
+    before = float(whole.prices[used])
+    best = math.inf
+    for owner, column in enumerate(columns):
+        place = int(np.searchsorted(column.gains, own[owner] + left))
+        if place < len(column.gains):
+            now = column.prices[np.searchsorted(column.gains, own[owner] * (1.0 - PRICE_ROUNDING))]
+            best = min(best, before + float(column.prices[place] - now))
+    for owner, slide in enumerate(slides, start=len(columns)):
+        if own[owner] + left <= slide.gain:
+            best = min(best, before + left * slide.price)
+    return best
+
+
+def _chosen(columns: Sequence[_Column], slides: Sequence[_Slide], needed: float) -> dict[str, float] | None:
+    """Return the cheapest values by column, of a slide the gain, that gain enough; None where they are too many."""
+    limit = _price_at_hand(columns, slides, needed) * (1.0 + PRICE_ROUNDING) + PRICE_ROUNDING
+    gains = np.zeros(1)
+    prices = np.zeros(1)
+    back: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+    for k, column in enumerate(columns):
+        if len(gains) * len(column.gains) > _MOST_SUMS:
+            return None
+        gain = np.minimum(gains[:, None] + column.gains, needed).ravel()
+        price = (prices[:, None] + column.prices).ravel()
+        rest = _envelope_of(columns[k + 1 :], slides)
+        kept = np.flatnonzero(price + rest.price_for(needed - gain) <= limit)
+        kept = kept[np.lexsort((-gain[kept], price[kept]))]
+        best_before = np.concatenate([[-1.0], np.maximum.accumulate(gain[kept])[:-1]])
+        kept = kept[gain[kept] > best_before]
+        gains, prices = gain[kept], price[kept]
+        back.append((kept // len(column.gains), kept % len(column.gains)))
+        if not len(kept):
+            return None
+    sliding = _envelope_of((), slides)
+    place = int(np.argmin(prices + sliding.price_for(needed - gains)))
+    left = needed - float(gains[place])
+    chosen: dict[str, float] = {}
+    for slide in sorted(slides, key=lambda slide: slide.price):
+        chosen[slide.name] = min(max(left, 0.0), slide.gain)
+        left -= chosen[slide.name]
+    for column, (old, new) in zip(reversed(columns), reversed(back), strict=True):
+        chosen[column.name] = float(column.values[new[place]])
+        place = int(old[place])
+    return chosen
