@@ -102,7 +102,9 @@ def attack_gurobi_ml() -> dict[str, Any]:
     from gurobi_ml import add_predictor_constr
 
     network, row, own = digits()
-    layers = MLPRegressor(network.hidden_layer_sizes)  # it reads no classifier: the same layers, with scores as outputs
+    layers = MLPRegressor(
+        hidden_layer_sizes=network.hidden_layer_sizes
+    )  # it reads no classifier: the same layers, with scores as outputs
     layers.__dict__.update({name: value for name, value in vars(network).items() if name != "classes_"})
     layers.out_activation_ = "identity"
     began = time.perf_counter()
