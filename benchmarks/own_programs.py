@@ -34,9 +34,9 @@ BEFORE = "0.2.0"
 GUROBI_ML = "gurobi-machinelearning"
 #: What each task is, and what its times are compared with.
 TOLD = {
-    "attack": "The least margin of the class of the first row of scikit-learn's digits, within an l1 ball of 5/16 around "
+    "attack": "The least margin of the class of the first row of scikit-learn's digits, in an l1 ball of 5/16 around "
     "it (pixels between 0 and 1), of a network of 15, 10 and 10 neurons: stating and solving. Today it is one program "
-    "whose bounds know the ball (`Cutoff`) and whose objective is `margin`; with 0.2.0 it is one program for each other "
+    "whose bounds know the ball (`Cutoff`) and whose objective is `margin`; with 0.2.0 it is one for each other "
     "class, over Vars bounded by the ball; gurobi-machinelearning gets one with the greatest of the other scores.",
     "one person": "Stating a program of 100 logistic pipelines over the loans, each fitted on another sample, of which "
     "90 have to say yes; for one person.",
