@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rules.robust_to_shift import least_slack
+from scipy.optimize import linprog
 from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 
+import ceopt
 from ceopt import solvers
+from ceopt.formulations.predictors import ReluNetwork
 
 FOLDER = Path(__file__).parents[2] / "examples" / "formulations"
 
@@ -213,6 +218,78 @@ def test_isolation_forest(place: int, share: float) -> None:
     best = costs(town, person, town.POINTS)[accepted(model, town.POINTS) & ordinary].min()
     assert (forest.predict(town.POINTS) == -1).any()
     assert solvers.solve(isolation.program(model, forest, person)).objective == pytest.approx(best)
+
+
+def networks_of_the_town(town: Any, rows: Any = slice(None)) -> list[Any]:
+    """Return networks of one and of two hidden layers that were fitted on some people."""
+    people, wanted = town.PEOPLE[rows], town.WANTED[rows]
+    options: dict[str, Any] = {"solver": "lbfgs", "alpha": 1.0, "max_iter": 5000, "random_state": 0}
+    return [MLPClassifier(sizes, **options).fit(people, wanted) for sizes in [(5,), (5, 4)]]
+
+
+#: Yes far from an income of 4.5, on either side: between two rows that keep the rule are some that break it.
+FAR_FROM_THE_MIDDLE = ReluNetwork(
+    [[[1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]], [[1.0, 1.0]]], [[-4.5, 4.5], [-2.03]], labels=("no", "yes")
+)
+
+
+@pytest.mark.parametrize(
+    ("which", "delta", "place"),
+    [("deep", 0.03, 0), ("deep", 0.1, 7), ("flat", 0.15, 12), ("middle", 0.05, 3), ("middle", 0.05, 17)],
+)
+def test_proplace(which: str, delta: float, place: int) -> None:
+    """The worst of the box by interval arithmetic, and the hull by a linear program for each point that is robust."""
+    town, proplace = example("town"), example("proplace")
+    network = layers = FAR_FROM_THE_MIDDLE
+    if which != "middle":
+        network = networks_of_the_town(town)[which == "deep"]
+        layers = ReluNetwork([w.T for w in network.coefs_], network.intercepts_, labels=("no", "yes"))
+    person = town.refused(network).iloc[place]
+    points = town.POINTS
+    is_robust = least_slack(layers, "yes", delta, points.to_numpy(float)) > 0.0
+    rows = town.PEOPLE[least_slack(layers, "yes", delta, town.PEOPLE.to_numpy(float)) > 0.0]
+    near = rows.iloc[np.argsort(costs(town, person, rows), kind="stable")[:10]]
+    pd.testing.assert_frame_equal(
+        proplace.nearest_robust(ceopt.RobustToShift(delta, target="yes", model=network), person), near
+    )
+    is_near = np.array([is_mix(near.to_numpy(float), point) for point in points.to_numpy(float)])
+    price = costs(town, person, points)
+    best = price[is_robust & is_near].min()
+    if which == "middle":  # each rule takes something
+        assert price[is_near].min() < best
+        assert price[is_robust].min() < best
+    assert solvers.solve(proplace.program(network, person, delta)).objective == pytest.approx(best)
+
+
+def is_mix(rows: Any, point: Any) -> bool:
+    """Whether a point is a convex combination of rows."""
+    sums = np.vstack([rows.T, np.ones(len(rows))])
+    return bool(linprog(np.zeros(len(rows)), A_eq=sums, b_eq=np.append(point, 1.0)).status == 0)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_confex(depth: int) -> None:
+    """By conformal p-values: of refused people in the same leaf, and oneself, at most a tenth score as much."""
+    town, confex = example("town"), example("confex")
+    network = networks_of_the_town(town, slice(confex.HALF))[depth - 1]
+    tree = confex.thresholds(network)
+    people = town.PEOPLE[confex.HALF :][town.WANTED[confex.HALF :] == "no"]
+    points = town.POINTS
+    score, leaf = confex.scores(network, points), tree.apply(points)
+    known, at = confex.scores(network, people), tree.apply(people)
+    p_value = np.empty(len(points))
+    for k in range(len(points)):
+        own = known[at == leaf[k]]
+        p_value[k] = (1.0 + (own >= score[k] - 1e-9).sum()) / (1.0 + len(own))
+    assert len(set(at)) > 1
+    sure = (p_value <= 0.1) & (score > 0.0)
+    dearer = 0
+    for _, person in town.refused(network).iloc[:24:4].iterrows():
+        price = costs(town, person, points)
+        best = price[sure].min()
+        dearer += bool(price[score > 0.0].min() < best)
+        assert solvers.solve(confex.program(network, tree, person)).objective == pytest.approx(best)
+    assert dearer
 
 
 def test_each_program_is_of_at_most_25_lines() -> None:
