@@ -165,7 +165,7 @@ class People(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 raise InvalidValueError(
                     _WHO, "rules that know their rows", f"{type(rule).__name__} learns from some", "Give it its rows."
                 )
-        self.rules = tuple(rule.about(lambda: predictor) for rule in rules)
+        self.rules = tuple(rule.about(lambda: predictor).aimed(target) for rule in rules)
         self.asked = PeopleAsked(model, space, target, parse_cost(cost).fitted(space, None), rules)
         self.target = parse_target(target, predictor.labels)
         labels = self.rows.index.tolist()

@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
 from ceopt import AtLeast, AtMost, Between, Feature, FeatureSpace, OtherThan, Probability, RobustToShift
-from ceopt.formulations import Factual, impose, l1
+from ceopt.formulations import Factual, People, impose, l1
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.solvers import model_summary, solve
 
@@ -521,3 +521,15 @@ def test_a_regressor_of_scikit_learn():
     assert result.status == "optimal"
     layers = ReluNetwork([w.T for w in model.coefs_], model.intercepts_)
     assert result[0].cost == pytest.approx(brute(layers, Between(0.5, 3.5), 0.01))
+
+
+def test_several_people_in_one_program():
+    people = pd.DataFrame([ROW, {"a": 0, "b": -2}, {"a": 2, "b": 2}], index=["ann", "bob", "cleo"])
+    m = pyo.ConcreteModel()
+    m.people = People(TWO, people, SPACE, target="yes", cost=ceopt.L1(scale="none"), constraints=[RobustToShift(0.05)])
+    m.all = pyo.Constraint(expr=pyo.quicksum(m.people.served.values()) == 3)
+    m.spent = pyo.Objective(expr=pyo.quicksum(m.people.cost.values()))
+    kept = least_slack(TWO, "yes", 0.05, GRID) > 0.0
+    best = sum(np.abs(GRID[kept] - row).sum(axis=1).min() for row in people.to_numpy())
+    assert best > 0.0
+    assert ceopt.solve_people(m).objective == pytest.approx(best)
