@@ -207,7 +207,7 @@ class Session:
         Parameters
         ----------
         constraints
-            One, an indexed one, or several. Their new Vars become columns.
+            One, an indexed one, or several, SOSConstraints among them. Their new Vars become columns.
 
         Raises
         ------
@@ -346,8 +346,9 @@ class Session:
 
 
 def _constraints_of(compiled: CompiledModel) -> list[Any]:
-    """Return the constraints that have a row, a quadratic row or a cone."""
+    """Return the constraints that have a row, a quadratic row, a cone or a set."""
     return [
+        *(one.constraint for one in compiled.sets),
         *compiled.rows,
         *(row.constraint for row in compiled.quadratics),
         *(cone.constraint for cone in compiled.cones),
@@ -357,7 +358,7 @@ def _constraints_of(compiled: CompiledModel) -> list[Any]:
 def _members(who: str, constraints: Any) -> list[Any]:
     """Return the single constraints of one, or of several."""
     kind = getattr(constraints, "ctype", None)
-    if kind is pyo.Constraint:
+    if kind in {pyo.Constraint, pyo.SOSConstraint}:
         return list(constraints.values()) if constraints.is_indexed() else [constraints]
     if kind is None and isinstance(constraints, Iterable) and not isinstance(constraints, str | Mapping):
         return [member for one in constraints for member in _members(who, one)]

@@ -195,3 +195,22 @@ def test_duals_are_those_of_the_program_as_it_is():
         opened.add(cut)
         opened.solve()
         assert m.dual[cut] < -1e-6
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_set_that_is_added_holds(kind: int, solver: str) -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(4), bounds=(0, 3))
+    m.gain = pyo.Objective(expr=sum((k + 1) * m.x[k] for k in m.x) - 3 * m.x[2], sense=pyo.maximize)
+    with session(m, solver) as opened:
+        assert opened.solve().objective == pytest.approx(3 * (1 + 2 + 0 + 4))
+        m.few = pyo.SOSConstraint(var=m.x, sos=kind)
+        opened.add(m.few)
+        best = 12.0  # x[3] alone, or with its neighbour x[2], which gains nothing
+        result = opened.solve()
+        assert result.objective == pytest.approx(best)
+        assert str(result.status) == "optimal"
+        with pytest.raises(InvalidValueError, match="add needs new Constraints, but 'few' is in the program"):
+            opened.add(m.few)
+    with session(m, solver) as opened, pytest.raises(InvalidValueError, match="'few' is in the program"):
+        opened.add(m.few)
