@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NotAnOutlier,
         Product,
         Ratio,
+        Region,
         RobustToShift,
         RobustValidity,
     )
@@ -84,6 +85,7 @@ __all__ = [
     "Product",
     "Ratio",
     "Recourse",
+    "Region",
     "RobustToShift",
     "RobustValidity",
     "RuleWarning",
@@ -115,7 +117,7 @@ _PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solv
 _DEFINED: Final = {
     "ceopt.formulations.constraints": (
         "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges MaxMove "
-        "NotAnOutlier Product Ratio RobustToShift RobustValidity"
+        "NotAnOutlier Product Ratio Region RobustToShift RobustValidity"
     ),
     "ceopt.formulations.constraints.causal": "LinearEquation",
     "ceopt.formulations.constraints.diversity.apart": "Apart",

@@ -63,6 +63,7 @@ def recourse_program(
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
     products: bool = False,
+    about: tuple[Predictor, Any] | None = None,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.
 
@@ -90,6 +91,8 @@ def recourse_program(
         Keep the splits of trees that decide nothing for this person, for answers that differ by any cell.
     products
         State products of columns as they are, for a solver that takes them, and not value by value.
+    about
+        The model and the decision that rules are about, where others stand in for them here.
 
     Returns
     -------
@@ -107,9 +110,10 @@ def recourse_program(
             )
             model.valid = valid = Reaches(embedded, target, margin=margin, below=below)
             model.rules = pyo.Block(concrete=True)
+            explained, asked = about or (predictor, target)
             imposed: dict[int, tuple[AbstractRule, Any]] = {}
             for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-                known = rule.about(lambda: predictor).aimed(target)
+                known = rule.about(lambda: explained).aimed(asked)
                 imposed[position] = known, impose(known, x)
                 name = component_name(model.rules, rule_name(rule, position))
                 model.rules.add_component(name, imposed[position][1])

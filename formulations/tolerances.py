@@ -137,3 +137,6 @@ SAME_MEANS: Final = 1e-14
 LOGDET_STEP: Final = 1e-15
 #: Radii below: the third term of the series is less than the rounding of 1, and Newton's function rounding alone.
 LOGDET_SERIES: Final = 1e-12
+
+#: Share by which a region is wider in a program than where it is checked: x at theta + r has x - r <= theta by one ulp.
+REGION_ROOM: Final = 1e-7

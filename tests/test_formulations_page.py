@@ -45,6 +45,7 @@ RULE_EXAMPLES: dict[str, Any] = {
     "IfThen": ceopt.IfThen(("a", ">=", 3.0), ("b", ">=", 2.0)),
     "Causal": ceopt.Causal({"b": ceopt.LinearEquation({"a": 1.0})}, intervention="soft"),
     "Hull": ceopt.Hull(pd.DataFrame(np.random.default_rng(0).uniform(0, 9, (20, 3)), columns=list("abc")), radius=0.1),
+    "Region": ceopt.Region(0.1, scale={"a": 1.0, "b": 1.0, "c": 1.0}, target="yes", model=MODEL),
     "RobustToShift": ceopt.RobustToShift(0.01, target="yes", model=MODEL),
     "RobustValidity": ceopt.RobustValidity([1.0, 1.0, 1.0, -6.0], np.eye(4) * 0.01, 0.0, 0.6, model=MODEL),
 }

@@ -182,7 +182,7 @@ def _labelled_answer(
 #: Rules that only who knows the model can read, and texts that somebody wrote to whom names mean something.
 _TECHNICAL: Final = frozenset(
     {"verbatim", "together", "hull_inside", "hull_near", "hull_anywhere", "robust", "robust_near", "follows_from",
-     "allowed_rows", "exactly_one", "no_outlier"}
+     "allowed_rows", "exactly_one", "no_outlier", "region_std", "region_widths"}
 )  # fmt: skip
 #: Rules of the space that are told as what was not asked, or that nobody needs to be told.
 _NOT_ASKED: Final = frozenset({"must_stay", "stays_missing", "may_only_rise", "may_only_fall"})

@@ -20,7 +20,7 @@ from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.oracle.model import broken_moves, broken_rules
-from ceopt.search.solve_program import ProgramSolver
+from ceopt.search.solve_program import Counterexamples, ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Stop
@@ -151,14 +151,17 @@ class Relaxer:
         refused: list[Point] = []
         exact = False
         fault = ""
+        learned = Counterexamples({k: rule for k, rule in enumerate(keep) if rule.stated == "by_cuts"})
         while True:
             left = deadline - time.perf_counter()
             if left <= 0:
                 return Relaxation(reason=LATE)
             try:
-                solved = self._solved(programs, keep, yielding, refused, left, exact=exact)
+                solved = self._solved(programs, learned.stated(keep), yielding, refused, left, exact=exact)
                 if solved.outcome.status is Stop.INTERRUPTED:
                     raise KeyboardInterrupt
+                if _goes_on(solved, keep, learned, person):
+                    continue
                 if solved.point is None:
                     return _without_point(solved.outcome, fault)
                 with without_deadline():  # a point in hand is checked to the end
@@ -232,6 +235,20 @@ class Relaxer:
     def _note(self, **seconds: float) -> None:
         self.solves += 1
         self.seconds = {phase: self.seconds.get(phase, 0.0) + spent for phase, spent in seconds.items()}
+
+
+def _goes_on(solved: RelaxedProgram, keep: Sequence[AbstractRule], learned: Counterexamples, person: Person) -> bool:
+    """Whether a program has to be solved again, as its point breaks a rule that follows from counterexamples.
+
+    Or as it has none, and a rule was stated more strictly than it is: then that one is to follow from them too.
+    """
+    if solved.point is not None:
+        return learned.add(person.space, solved.point)[1]
+    stricter = {k: rule for k, rule in enumerate(keep) if rule.stated != "exactly" and k not in learned.cuts}
+    if solved.outcome.status is not Stop.INFEASIBLE or not stricter:
+        return False
+    learned.take_up(stricter)
+    return True
 
 
 def _is_on_steps(space: FeatureSpace, factual: Point, point: Point) -> bool:

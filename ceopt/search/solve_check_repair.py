@@ -23,7 +23,7 @@ from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
 from ceopt.search.prepare import put_in_reach
-from ceopt.search.solve_program import SolvedProgram, SolveRequest, has_extreme_numbers
+from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
@@ -125,7 +125,17 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
         if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
             return state
         began = time.perf_counter()
-        search = StartSearch(predictor, lambda points: _slack_in_program(state, points), settings.cost, settings.rules)
+        try:
+            stand_ins = [part for rule in settings.rules for part in rule.stand_ins(person.reach)]
+        except OutOfTimeError as error:
+            return replace(state, stage=error.stage)
+
+        def slack_of(points: NDArray[np.float64]) -> NDArray[np.float64]:
+            slacks = [slack(part, points, IS_KEPT) for part in stand_ins]
+            least: NDArray[np.float64] = np.minimum.reduce([_slack_in_program(state, points), *slacks])
+            return least
+
+        search = StartSearch(next(iter(stand_ins), predictor), slack_of, settings.cost, settings.rules)
         try:
             starts = search.run(
                 question.factual,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import pyomo.environ as pyo
 
+from ceopt.base.said import said
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.costs.base import CostCutoff
@@ -42,6 +43,7 @@ from ceopt.solvers.trust import contradicts, relative_violation, without_claims
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:
+    from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.space.space import FeatureSpace
@@ -101,6 +103,10 @@ class SolveRequest:
         Length in which squares and cones of the cost are counted.
     without_large
         Whether rules that make the program large (``is_large``) are left out.
+    cuts
+        What follows from counterexamples, by the place of a rule that is stated by that alone.
+    stand_in
+        Place of a rule whose stand-in is embedded instead of the model and the rule.
     """
 
     margin: float | None
@@ -115,6 +121,8 @@ class SolveRequest:
     target: Target | None = None
     unit: float = 1.0
     without_large: bool = False
+    cuts: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    stand_in: int | None = None
 
     def with_budget_of(self, start: Start) -> SolveRequest:
         """Return the request with a start added and its cost as the budget."""
@@ -176,6 +184,8 @@ class SolvedProgram:
 
 # ==== The program solver, and reasons to solve again ==================================================================
 
+#: What the stand-in of a rule is to decide.
+IS_KEPT: Final = Labels((1,), (False, True))
 #: Solver points decoded per answer wanted: some fail the check, and several may decode to one row.
 _SPARE: Final = 3
 #: What to do where a product in digits is too large.
@@ -374,12 +384,17 @@ class ProgramSolver:
         if request.budget is not None:
             cutoff = CostCutoff(prepared.space, person.factual, cost, cost.to_objective(request.budget))
             reach = cutoff.narrowed(reach)
+        predictor = prepared.predictor
+        target = request.target or settings.target
+        if request.stand_in is not None:
+            (predictor,) = settings.rules[request.stand_in].stand_ins(reach)
+            target = IS_KEPT
         program = recourse_program(
-            prepared.predictor,
+            predictor,
             person.factual_frame,
-            target=request.target or settings.target,
+            target=target,
             cost=cost,
-            rules=[rule for rule in settings.rules if not (request.without_large and rule.is_large)],
+            rules=_rules_of(settings, request),
             margin=request.margin,
             below=request.below,
             formulation=settings.formulation,
@@ -387,6 +402,7 @@ class ProgramSolver:
             cutoff=cutoff,
             all_cells=settings.n > 1 and (settings.diversity is None or settings.diversity.needs_all_cells),
             products=multiplies(settings.solver),
+            about=(prepared.predictor, settings.target),
         )
         for point, diversity in request.barred:
             program.embedded.place(point)
@@ -414,6 +430,16 @@ class ProgramSolver:
                 program.embedded.place(point)
                 return _values(program, compiled)
         return None
+
+
+def _rules_of(settings: CheckedSettings, request: SolveRequest) -> list[AbstractRule]:
+    """Return the rules of a program: without large ones where that is asked for, and some as far as cuts state them."""
+    rules = []
+    for place, rule in enumerate(settings.rules):
+        if (request.without_large and rule.is_large) or place == request.stand_in:
+            continue
+        rules.append(rule.with_cuts(request.cuts[place]) if place in request.cuts else rule)
+    return rules
 
 
 def _chosen(name: str, program: RecourseProgram, compiled: CompiledModel) -> Solver:
@@ -459,6 +485,145 @@ def _decoded_incumbents(
 # ---- reasons to solve a program again --------------------------------------------------------------------------------
 #: Most solves for one reason (unit of lengths, or size of the reach).
 MOST_RUNS: Final = 3
+
+
+#: Share of the time that the stricter rows of rules may take where a proof is wanted.
+_STRICTER_SHARE: Final = 0.5
+
+
+@final
+class Counterexamples:
+    """What follows from points that break some rules, by the place of each rule; it grows while programs are solved."""
+
+    def __init__(self, rules: Mapping[int, AbstractRule]) -> None:
+        self.rules = dict(rules)
+        self.cuts: dict[int, tuple[Any, ...]] = dict.fromkeys(rules, ())
+
+    def take_up(self, rules: Mapping[int, AbstractRule]) -> None:
+        """Have more rules follow from counterexamples alone."""
+        self.rules.update(rules)
+        self.cuts.update(dict.fromkeys(rules, ()))
+
+    def add(self, space: FeatureSpace, point: Point) -> tuple[bool, bool]:
+        """Add what follows from a point; return whether it breaks a rule, and whether anything new follows."""
+        is_broken = has_more = False
+        for place, rule in self.rules.items():
+            found = rule.counterexample(space, point)
+            new = tuple(cut for cut in found if cut not in self.cuts[place])
+            self.cuts[place] += new
+            is_broken |= bool(found)
+            has_more |= bool(new)
+        return is_broken, has_more
+
+    def stated(self, rules: Sequence[AbstractRule]) -> list[AbstractRule]:
+        """Return rules, those of which something follows as far as that goes."""
+        return [rule.with_cuts(self.cuts[k]) if k in self.cuts else rule for k, rule in enumerate(rules)]
+
+
+def with_cuts_from_counterexamples(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve; where the rows of a rule are stricter than the rule, or none are known, as far as it has to be known.
+
+    What stricter rows admit keeps the rule, so their optimum is a point that was found, and no more. Where they admit
+    nothing, or a proof is wanted, or there are none, the rule is left out, and what follows from each optimum that
+    breaks it is put in, until one keeps it: all that was left out admits more, so that its bounds hold.
+    """
+    lazy = {place: rule for place, rule in enumerate(settings.rules) if rule.stated != "exactly"}
+    if not lazy or (request.without_large and all(rule.is_large for rule in lazy.values())):
+        return solve(request, seconds)
+    began = time.perf_counter()
+    stated = {rule.stated for rule in lazy.values()}
+    known: SolvedProgram | None = None
+    if "by_cuts" not in stated:
+        share = _STRICTER_SHARE if "proved" in stated else 1.0
+        stricter = replace(request, stand_in=_that_stands_in(lazy, person, request))
+        known = _without_proof(solve(stricter, share * seconds))
+        is_empty = known.point is None and known.outcome.status is Stop.INFEASIBLE
+        if known.outcome.status is Stop.INTERRUPTED or not (is_empty or "proved" in stated):
+            return known
+        if known.point is not None:
+            start = (settings.cost.value(person.space, person.factual, known.point), known.point)
+            if request.budget is None or start[0] < request.budget:
+                request = request.with_budget_of(start)
+    return _by_cuts(Counterexamples(lazy), person, solve, request, known=known, deadline=began + seconds)
+
+
+def _by_cuts(
+    learned: Counterexamples,
+    person: Person,
+    solve: Solve,
+    request: SolveRequest,
+    *,
+    known: SolvedProgram | None,
+    deadline: float,
+) -> SolvedProgram:
+    """Solve without some rules, and with what follows from each optimum that breaks one, until one keeps them."""
+    before = known
+    while True:
+        left = deadline - time.perf_counter()
+        if left <= 0.0:
+            return _in_time(before, known)
+        solved = solve(replace(request, cuts=dict(learned.cuts)), max(left, _LEAST_S))
+        if before is not None:
+            solved = _with_seconds_of(before, solved)
+        if solved.point is None:
+            is_proved = solved.outcome.status is Stop.INFEASIBLE
+            return solved if is_proved or known is None or known.point is None else _in_time(solved, known)
+        is_broken, has_more = learned.add(person.space, solved.point)
+        if not is_broken:
+            return solved
+        if not has_more or solved.outcome.status is Stop.INTERRUPTED:  # it breaks its rows, within tolerance
+            return _in_time(solved, known)
+        before = solved
+
+
+def _that_stands_in(lazy: Mapping[int, AbstractRule], person: Person, request: SolveRequest) -> int | None:
+    """Return the place of a rule that a model states alone, and the decision with it; None where there is none.
+
+    Two embedded forests take several times as long as one.
+    """
+    asks_more = request.margin is not None or request.n_incumbents > 0 or request.target is not None
+    if asks_more or request.barred or request.refused:
+        return None
+    for place, rule in lazy.items():
+        if rule.implies_target and len(rule.stand_ins(person.reach)) == 1:
+            return place
+    return None
+
+
+def _without_proof(solved: SolvedProgram) -> SolvedProgram:
+    """Return what came of stricter rows, of which no bound holds without them."""
+    status = solved.outcome.status
+    if status is Stop.OPTIMAL:
+        status = Stop.FEASIBLE
+    return solved.with_outcome(status=status, bound=None, message=solved.outcome.message or _STRICTER)
+
+
+#: Why an optimum of stricter rows is not called one.
+_STRICTER: Final = said(
+    "A rule is stated more strictly than it is: nothing is proved of what is cheaper.", "stricter_rows"
+)
+
+
+def _in_time(last: SolvedProgram | None, known: SolvedProgram | None) -> SolvedProgram:
+    """Return what was found by stricter rows, or else nothing, with the bound of the last program without them."""
+    assert last is not None  # noqa: S101 - a program was solved
+    bound = last.outcome.bound
+    if known is not None and known.point is not None:
+        return _with_seconds_of(last, known, both=False).with_outcome(bound=bound)
+    status = last.outcome.status
+    if status is not Stop.INTERRUPTED:
+        status = Stop.TIME_LIMIT
+    return replace(last.with_outcome(status=status, objective=None, x=None, message="time limit"), point=None)
+
+
+def _with_seconds_of(before: SolvedProgram, solved: SolvedProgram, *, both: bool = True) -> SolvedProgram:
+    """Return a solve with the seconds of another one, or of both."""
+    more = (solved.build_s, solved.lower_s, solved.solve_s) if both else (0.0, 0.0, 0.0)
+    return replace(
+        solved, build_s=before.build_s + more[0], lower_s=before.lower_s + more[1], solve_s=before.solve_s + more[2]
+    )
 
 
 #: Share of the time that a program without its large rules may take.
@@ -627,6 +792,7 @@ def beyond_the_budget(
 
 
 RETRIES: Final[tuple[Retry, ...]] = (
+    with_cuts_from_counterexamples,
     without_large_rules,
     in_unit_of_the_point,
     within_cost_of_one_label,

@@ -25,6 +25,7 @@ from ceopt.formulations.constraints import (
     NotAnOutlier,
     Product,
     Ratio,
+    Region,
     RobustToShift,
     RobustValidity,
     rule_name,
@@ -875,6 +876,10 @@ def _robust_validity(rule: RobustValidity, _space: FeatureSpace) -> Phrase:
     return Phrase("robust_near", {"level": float(rule.level), "radius": float(rule.radius)})
 
 
+def _region(rule: Region, _space: FeatureSpace) -> Phrase:
+    return Phrase("region_std" if isinstance(rule.scale, str) else "region_widths", {"radius": float(rule.radius)})
+
+
 #: Templates of limits about a person's own value: so much, a share, one level, several levels.
 _LIMITS: Final[Mapping[Side, tuple[str, str, str, str]]] = {
     "down": ("may_fall_by", "may_fall_by_share", "may_fall_by_level", "may_fall_by_levels"),
@@ -926,6 +931,7 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     Product: _product,
     NotAnOutlier: lambda _rule, _space: Phrase("no_outlier", {}),
     RobustToShift: lambda rule, _space: Phrase("robust_to_shift", {"delta": float(rule.delta)}),
+    Region: _region,
 }
 
 

@@ -14,6 +14,7 @@ from ceopt.formulations.constraints.max_changes import MaxChanges
 from ceopt.formulations.constraints.max_move import MaxMove
 from ceopt.formulations.constraints.not_an_outlier import NotAnOutlier
 from ceopt.formulations.constraints.products import Product, Ratio
+from ceopt.formulations.constraints.region import Region
 from ceopt.formulations.constraints.robust_to_shift import RobustToShift
 from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
@@ -35,6 +36,7 @@ __all__ = [
     "NotAnOutlier",
     "Product",
     "Ratio",
+    "Region",
     "RobustToShift",
     "RobustValidity",
     "impose",
@@ -61,5 +63,6 @@ RULES: Mapping[str, type[AbstractRule]] = {
         MaxMove,
         NotAnOutlier,
         RobustToShift,
+        Region,
     )
 }

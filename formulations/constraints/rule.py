@@ -26,6 +26,7 @@ from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.reachable import Reach
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
@@ -36,10 +37,21 @@ RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it
 #: What a rule requires if the factual violates it: to satisfy it, or to violate it no more than today.
 Beyond: TypeAlias = Literal["meet", "no_further"]
 BEYOND = Choice(("meet", "no_further"))
+#: How a rule's rows state it: they admit just the points that keep it; of those only some, so that an optimum is one
+#: that was found and no more; some at first, after which rows are added until an optimum is proved; or none are known
+#: but those that follow from points that break it.
+Stated: TypeAlias = Literal["exactly", "stricter", "proved", "by_cuts"]
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 #: Defaults of optional attributes. They are not class attributes, because a dataclass would use those as defaults of
 #: fields with the same names.
-_DEFAULTS: Final[Mapping[str, Any]] = {"lacks_rows": False, "charges_more": False, "mends": False, "clusters": None}
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "lacks_rows": False,
+    "charges_more": False,
+    "mends": False,
+    "clusters": None,
+    "stated": "exactly",
+    "implies_target": False,
+}
 
 
 @final
@@ -134,8 +146,32 @@ class AbstractRule(ABC):
         return self
 
     def aimed(self, target: Any) -> Self:
-        """Return the rule with what it needs of the target that is asked for; itself by default."""
+        """Return the rule with what it needs of the target that is asked for, checked or not; itself by default."""
         del target
+        return self
+
+    # ---- rows that are found while solving ---------------------------------------------------------------------------
+    #: How :meth:`build` states the rule; "exactly" by default.
+    stated: Stated
+    #: Whether the explained model decides as asked wherever the rule is kept.
+    implies_target: bool
+
+    def counterexample(self, space: FeatureSpace, point: Point) -> tuple[Any, ...]:
+        """Return what follows from a point that breaks the rule, for :meth:`with_cuts`; nothing where it is kept."""
+        del space, point
+        return ()
+
+    def stand_ins(self, reach: Reach) -> tuple[Predictor, ...]:
+        """Return models that all decide True at a point only if the rule is kept there, for the search for a start.
+
+        None by default. Of a rule that few points keep near where the model turns, whose own splits are of no use then.
+        """
+        del reach
+        return ()
+
+    def with_cuts(self, cuts: Sequence[Any]) -> Self:
+        """Return the rule whose rows say what follows from some counterexamples, and no more."""
+        del cuts
         return self
 
     # ---- costs and actions -------------------------------------------------------------------------------------------
@@ -246,10 +282,11 @@ def no_further_words(further: float = 0.0) -> str:
     return ", or no further from it than today"
 
 
-def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None) -> Any:
+def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None, target: Any = None) -> Any:
     """Return a block that imposes a rule on a person's block: ``m.few = impose(MaxChanges(3), m.x)``.
 
-    ``model``: the fitted model, or what was read of it, for rules that need it (:meth:`AbstractRule.about`).
+    ``model`` and ``target``: the fitted model, or what was read of it, and the decision that is asked of it, for rules
+    that need them (:meth:`AbstractRule.about`, :meth:`AbstractRule.aimed`).
 
     A rule about the answer alone (``Hull``, ``Linear``, ``AllowedValues``, ``AllowedRows``) holds on the caller's own
     variables too: ``m.near = impose(Hull(X), m.sales.columns)`` beside ``m.sales = embed(...)``.
@@ -262,6 +299,8 @@ def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None) -> Any:
     parse_rules((rule,), x.space)
     if model is not None:
         rule = rule.about(lambda: read_model(model, x.space))
+    if target is not None:
+        rule = rule.aimed(target)
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
     block.imposed = (rule, x)
@@ -310,6 +349,9 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
     "charged": ("unpriced",),
     "mends": ("mended",),
     "mended": ("mends",),
+    "stated": ("counterexample", "with_cuts"),
+    "counterexample": ("stated", "with_cuts"),
+    "with_cuts": ("stated", "counterexample"),
     "cluster_in": ("clusters", "distances"),
 }
 

@@ -28,6 +28,7 @@ from ceopt.formulations.predictors.representation import (
     score_needed,
     sign_of,
 )
+from ceopt.formulations.predictors.ties import link_rounding, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.space import FeatureSpace
@@ -36,7 +37,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, Unsupporte
 
 #: What a node admits of a column that its path splits: (least, greatest) of a number, or the ranks of levels; and
 #: whether a missing cell goes there.
-_Admitted: TypeAlias = "tuple[float, float, bool] | frozenset[float]"
+Admitted: TypeAlias = "tuple[float, float, bool] | frozenset[float]"
 
 
 @final
@@ -73,7 +74,38 @@ class ReadModel(Predictor):
         InvalidValueError
             Several rivals or both ends of a range decide, so no one score does.
         """
-        weights, level, ties = self._side(parse_target(target, self.labels), target)
+        return self._one_scored(*self._side(parse_target(target, self.labels), target))
+
+    def conditions(self, target: Any) -> tuple[tuple[ReadModel, float], ...]:
+        """Return what a target asks for as models like :meth:`signed` gives, all of which have to be reached.
+
+        With several rivals one for each, and with both ends of a range two. Beside each model how far from 0 its score
+        may be where the library's rounding decides: 0 for models other than of trees.
+
+        Raises
+        ------
+        InvalidValueError
+            Any of several labels would do, or trees are counted.
+        """
+        asked = target if isinstance(target, Target) else parse_target(target, self.labels)
+        sides: list[tuple[list[float], float, bool]] = []
+        match asked:
+            case Values() if math.isfinite(asked.low) and math.isfinite(asked.high):
+                sides = [([1.0], asked.low, True), ([-1.0], -asked.high, True)]
+            case Labels() if len(asked.wanted) == 1:
+                sides = [self._against(asked.wanted[0], rival, asked) for rival in asked.others]
+            case _:
+                sides = [self._side(asked, target)]
+        more = 0.0
+        if isinstance(asked, ProbabilityOf) and self.core.probability != "share":
+            more = link_rounding(self, asked)
+        found = []
+        for weights, level, ties in sides:
+            undecided = sums_of(self, weights).undecided_within(level, more) if self.is_trees else 0.0
+            found.append((self._one_scored(weights, level, ties), undecided))
+        return tuple(found)
+
+    def _one_scored(self, weights: list[float], level: float, ties: bool) -> ReadModel:
         decision: Decision = "nonnegative" if ties else "positive"
         core = _one_score(self, np.array(weights), level, decision)
         encoding = self.encoding
@@ -97,14 +129,24 @@ class ReadModel(Predictor):
                     return [sign_of(asked.position)], needed, True
             case Labels() if len(asked.wanted) == len(asked.others) == 1:
                 (label,), (rival,) = asked.wanted, asked.others
-                weights, level = core.against(label, rival)
-                if abs(level) < NEVER:
-                    weights = [slack_unit(core) * weight for weight in weights]
-                    return weights, level, core.head.wins_ties(label, rival)
+                return self._against(label, rival, target)
         raise InvalidValueError(
             "signed", "a target that one score decides", f"target is {target!r}",
             "Ask for a label of two, a probability, AtLeast or AtMost; block.margin(target) takes every target.",
         )  # fmt: skip
+
+    def _against(self, label: int, rival: int, target: Any) -> tuple[list[float], float, bool]:
+        """Return the same for one label against a rival, by their positions."""
+        weights, level = self.core.against(label, rival)
+        if abs(level) >= NEVER:
+            raise InvalidValueError(
+                "signed",
+                "a target that some scores reach and others do not",
+                f"target is {target!r}",
+                "Ask for another.",
+            )
+        weights = [slack_unit(self.core) * weight for weight in weights]
+        return weights, level, self.core.head.wins_ties(label, rival)
 
     @property
     def splits(self) -> Mapping[str, tuple[tuple[Any, Any], ...]]:
@@ -153,7 +195,7 @@ class ReadModel(Predictor):
         if part.core.n_scores > 1:
             value_names = list(part.core.labels or range(part.core.n_scores))
         rows: dict[int, dict[Any, Any]] = {}
-        for leaf, box in _leaf_boxes(routed, self.space):
+        for leaf, box in leaf_boxes(routed, self.space):
             row: dict[Any, Any] = {name: _in_words(self.space[name], box.get(name)) for name in names}
             row["missing"] = tuple(name for name in names if _takes_missing(box.get(name)))
             rows[leaf] = row | dict(zip(value_names, routed.value[leaf], strict=True))
@@ -193,9 +235,9 @@ def _pair(split: NumberSplit | LevelSplit, feature: Feature) -> tuple[Any, Any]:
     return tuple(words[rank] for rank in left), tuple(words[rank] for rank in right)
 
 
-def _leaf_boxes(tree: RoutedTree, space: FeatureSpace) -> Iterator[tuple[int, dict[str, _Admitted]]]:
+def leaf_boxes(tree: RoutedTree, space: FeatureSpace) -> Iterator[tuple[int, dict[str, Admitted]]]:
     """Yield each leaf with what its path admits; a path that nothing takes ends in no leaf."""
-    waiting: list[tuple[int, dict[str, _Admitted]]] = [(0, {})]
+    waiting: list[tuple[int, dict[str, Admitted]]] = [(0, {})]
     while waiting:
         node, box = waiting.pop()
         if tree.is_leaf[node]:
@@ -212,8 +254,8 @@ def _leaf_boxes(tree: RoutedTree, space: FeatureSpace) -> Iterator[tuple[int, di
 
 
 def _divided(
-    split: NumberSplit | LevelSplit, known: _Admitted | None, feature: Feature
-) -> tuple[_Admitted | None, _Admitted | None]:
+    split: NumberSplit | LevelSplit, known: Admitted | None, feature: Feature
+) -> tuple[Admitted | None, Admitted | None]:
     """Return what of a column goes left and right, None for nothing."""
     if isinstance(split, LevelSplit):
         everything = frozenset(map(float, range(len(feature.levels))))
@@ -225,7 +267,7 @@ def _divided(
     low, high, gap = -math.inf, math.inf, feature.missing is not False
     if isinstance(known, tuple):
         low, high, gap = known
-    sides: list[_Admitted | None] = []
+    sides: list[Admitted | None] = []
     for least, greatest, takes_gap in (
         (low, min(high, split.left), gap and split.missing_left),
         (max(low, split.right), high, gap and not split.missing_left),
@@ -240,7 +282,7 @@ def _divided(
     return sides[0], sides[1]
 
 
-def _in_words(feature: Feature, admitted: _Admitted | None) -> Any:
+def _in_words(feature: Feature, admitted: Admitted | None) -> Any:
     """Return what a leaf admits of a column: (least, greatest) of a number, levels as a tuple."""
     if isinstance(admitted, tuple):
         return admitted[:2]
@@ -250,7 +292,7 @@ def _in_words(feature: Feature, admitted: _Admitted | None) -> Any:
     return -math.inf, math.inf
 
 
-def _takes_missing(admitted: _Admitted | None) -> bool:
+def _takes_missing(admitted: Admitted | None) -> bool:
     if isinstance(admitted, tuple):
         return admitted[2]
     return admitted is None or MISSING in admitted

@@ -93,7 +93,7 @@ def test_a_rule_of_the_file_is_the_rule(tmp_path, name, rule):
         joblib.dump(rule.forest, tmp_path / "forest.joblib")
     (read,) = read_rules(written(tmp_path / "rules.json", document), SPACE, allow_pickle=True)
     assert type(read) is RULES[name]
-    if name in {"RobustValidity", "RobustToShift"}:  # whose model, and its target, are no plain data
+    if name in {"Region", "RobustValidity", "RobustToShift"}:  # whose model, and its target, are no plain data
         read = replace(read, **{name: getattr(rule, name) for name in ("model", "target") if hasattr(rule, name)})
     rule.check(SPACE)  # a hull counts its clusters then
     assert read.sentence() == rule.sentence()

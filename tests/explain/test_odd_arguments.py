@@ -132,6 +132,13 @@ CALLS = {
     "RobustValidity radius": lambda o: ceopt.RobustValidity([1.0, 1.0, 0.0], np.eye(3), o, 0.9),
     "RobustToShift delta": lambda o: ask(ceopt.RobustToShift(o)),
     "RobustToShift target": lambda o: ask(ceopt.RobustToShift(0.01, target=o)),
+    "Region radius": lambda o: ask(ceopt.Region(o, scale={"a": 1.0})),
+    "Region scale": lambda o: ask(ceopt.Region(0.1, scale=o)),
+    "Region scale of one": lambda o: ask(ceopt.Region(0.1, scale={"a": o})),
+    "Region columns": lambda o: ask(ceopt.Region(0.1, scale={"a": 1.0}, columns=o)),
+    "Region norm": lambda o: ask(ceopt.Region(0.1, norm=o, scale={"a": 1.0})),
+    "Region exact": lambda o: ask(ceopt.Region(0.1, scale={"a": 1.0}, exact=o)),
+    "Region target": lambda o: ask(ceopt.Region(0.1, scale={"a": 1.0}, target=o)),
     "L1 scale": lambda o: ask(cost=ceopt.L1(scale=o)),
     "L1 scale of one": lambda o: ask(cost=ceopt.L1(scale={"a": o, "b": 1.0})),
     "L2 squared": lambda o: ask(cost=ceopt.L2(squared=o)),
@@ -162,7 +169,7 @@ CALLS = {
         ceopt.IfThen(("a", "<=", 1.0), ("b", "<=", 1), name=o), ceopt.AllowedValues({"a": [1.0]}, name=o),
         ceopt.AllowedTransitions("b", {0: [1]}, name=o), ceopt.AllowedRows(["a"], DATA, name=o),
         ceopt.Causal({"b": EQUATION}, name=o), ceopt.RobustValidity([1.0], np.eye(1), 0.1, 0.9, name=o),
-        ceopt.RobustToShift(0.1, name=o),
+        ceopt.RobustToShift(0.1, name=o), ceopt.Region(0.1, name=o),
     ],
 }  # fmt: skip
 

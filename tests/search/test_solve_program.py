@@ -27,6 +27,7 @@ from ceopt.search.solve_program import (
     in_unit_of_the_point,
     is_smaller,
     unit_for,
+    with_cuts_from_counterexamples,
     within_cost_of_one_label,
     without_large_rules,
 )
@@ -68,7 +69,8 @@ class Written:
 
 def test_they_are_listed_from_the_innermost_to_the_outermost() -> None:
     assert (
-        without_large_rules, in_unit_of_the_point, within_cost_of_one_label, in_smaller_reach, beyond_the_budget
+        with_cuts_from_counterexamples, without_large_rules, in_unit_of_the_point, within_cost_of_one_label,
+        in_smaller_reach, beyond_the_budget,
     ) == RETRIES  # fmt: skip
 
 

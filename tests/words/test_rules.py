@@ -28,6 +28,7 @@ from ceopt import (
     MaxChanges,
     OtherThan,
     Probability,
+    Region,
     RobustToShift,
     RobustValidity,
 )
@@ -112,6 +113,10 @@ PEOPLE = pd.DataFrame({"income": [1e4, 2e4], "debt": [0, 1], "school": "low", "j
         (RobustValidity([1.0, 1.0, 0.0], [[0.0] * 3] * 3, 0.0, 0.75),
          "it holds with a probability of at least 0.75 when the model is trained again",
          "es hält mit einer Wahrscheinlichkeit von mindestens 0,75, wenn das Modell neu trainiert wird"),
+        (Region(0.5), "it also holds for amounts that are up to 0.5 standard deviations off",
+         "es gilt auch für Beträge, die bis zu 0,5 Standardabweichungen daneben liegen"),
+        (Region(0.5, scale={"income": 100.0}), "it also holds for amounts that are up to 0.5 times the widths of the rule off",
+         "es gilt auch für Beträge, die bis zum 0,5-Fachen der Breiten der Regel daneben liegen"),
         (RobustToShift(0.025), "it holds for every model whose weights differ by at most 0.025",
          "es hält bei jedem Modell, dessen Gewichte um höchstens 0,025 abweichen"),
     ],
