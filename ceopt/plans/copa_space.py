@@ -10,7 +10,7 @@ import numpy as np
 
 from ceopt.formulations.programs.copa import greatest_ratio
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.parts import Distance, Region
+from ceopt.formulations.programs.parts import Distance, PointRegion
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import MARGIN_MISSED, PROJECTION_ROUNDING, STILL_SCORE
@@ -294,7 +294,7 @@ class PlanSearch:
     """
 
     terms: Terms
-    region: Region
+    region: PointRegion
     margin: float
     n: int
 

@@ -217,9 +217,9 @@ class Region(AbstractRule):
         new._known.update(known)  # noqa: SLF001 - of its own class
         return new
 
-    def _asked(self, space: FeatureSpace) -> _Asked:
+    def _asked(self, space: FeatureSpace) -> _KnownRegion:
         """Return model, decision and noise over the columns of a space; they are found out once."""
-        known: _Asked | None = self._known.get("asked")
+        known: _KnownRegion | None = self._known.get("asked")
         if known is not None and (known.space is space or known.space == space):
             return known
         if not self._is_told:
@@ -241,7 +241,7 @@ class Region(AbstractRule):
             target = parse_target(target, predictor.labels)
         _require(predictor, target)
         adversary = Adversary(predictor, target, self._widths(space), is_ball=self.norm == "l2")
-        found = _Asked(space, predictor, target, adversary)
+        found = _KnownRegion(space, predictor, target, adversary)
         self._known["asked"] = found
         return found
 
@@ -411,7 +411,7 @@ _MOST_KEPT: Final = 100_000
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _KnownRegion:
     """What a region is about: model, decision, the adversary who looks for other decisions, and points judged."""
 
     space: FeatureSpace
@@ -604,7 +604,7 @@ def _avoid(block: Any, k: int, box: BadBox, x: Factual, noises: Noises) -> None:
     Rows(block, "avoids").add(k, total(clear), lower=1.0)
 
 
-def _hold_at(block: Any, k: int, scenario: Scenario, x: Factual, asked: _Asked) -> None:
+def _hold_at(block: Any, k: int, scenario: Scenario, x: Factual, asked: _KnownRegion) -> None:
     """State that the decision is kept after some moves."""
     for place, (model, _) in enumerate(asked.adversary.conditions):
         embedded = embed_predictor(moved(model, scenario.moves, x.reach), x, cutoff=x.cutoff)

@@ -19,7 +19,7 @@ from ceopt.formulations.programs.moments import Moments, require_moments, requir
 from ceopt.formulations.programs.parts import (
     Cost,
     Distance,
-    Region,
+    PointRegion,
     add_point,
     affine_differences,
     described,
@@ -36,7 +36,7 @@ from ceopt.solvers.errors import InvalidValueError
 # ==== The diversity of a plan: the determinant of the kernel of its distances, in quadratic rows ======================
 
 
-def add_determinant(model: Any, distance: Distance, region: Region, *, most: float, smoothing: float) -> None:
+def add_determinant(model: Any, distance: Distance, region: PointRegion, *, most: float, smoothing: float) -> None:
     """Add ``det``, the determinant of the kernel of the counterfactuals ``x``, no two of which are ``most`` apart.
 
     :func:`~ceopt.formulations.programs.copa_plan` says what the rows are.
@@ -64,7 +64,7 @@ def add_determinant(model: Any, distance: Distance, region: Region, *, most: flo
         _add_factor(model, n)
 
 
-def _add_distances(model: Any, n: int, distance: Distance, region: Region, smoothing: float) -> None:
+def _add_distances(model: Any, n: int, distance: Distance, region: PointRegion, smoothing: float) -> None:
     """Add ``D`` of each pair; with "l1" the sum of the distances ``e`` of the columns."""
     d = len(region.lower)
     pairs = pairs_of(n)
@@ -411,7 +411,7 @@ def greatest_ratio(moments: Moments) -> float:
     return float(np.linalg.norm(weights))
 
 
-def _farthest(factual: Floats, moments: Moments, distance: Distance, region: Region, margin: float) -> float:
+def _farthest(factual: Floats, moments: Moments, distance: Distance, region: PointRegion, margin: float) -> float:
     """Return the distance of some counterfactual of the region that meets the margin; 0 if there is none."""
     mean = moments.mean
     start = np.clip(factual, region.lower, region.upper)
@@ -434,14 +434,16 @@ def _farthest(factual: Floats, moments: Moments, distance: Distance, region: Reg
     return float(distance.of(point - factual))
 
 
-def _add_points(model: Any, factual: Floats, n: int, distance: Distance, *, region: Region, within: float) -> Region:
+def _add_points(
+    model: Any, factual: Floats, n: int, distance: Distance, *, region: PointRegion, within: float
+) -> PointRegion:
     """Add ``x``, ``t`` and what joins them; return where the counterfactuals may be."""
     d = range(len(factual))
     reach = within * np.ones(len(factual))
     if distance.factor is not None:
         reach *= np.linalg.norm(np.linalg.inv(distance.factor), axis=0)
     binary = set(region.binary)
-    tight = Region(
+    tight = PointRegion(
         np.maximum(region.lower, factual - reach),
         np.minimum(region.upper, factual + reach),
         region.groups,
@@ -479,7 +481,7 @@ def _add_points(model: Any, factual: Floats, n: int, distance: Distance, *, regi
     return tight
 
 
-def _validity(model: Any, n: int, moments: Moments, *, most: float, region: Region) -> Any:
+def _validity(model: Any, n: int, moments: Moments, *, most: float, region: PointRegion) -> Any:
     """Add ``r`` and ``n`` with their rows, and return r."""
     d = len(moments.mean)
     size = np.maximum(np.abs(region.lower), np.abs(region.upper))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import ORDERS, Region, described, limits_of, require_bounds, sum_of
+from ceopt.formulations.programs.parts import ORDERS, PointRegion, described, limits_of, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Floats, Instance, Matrix, Refusal, check_arguments
@@ -129,7 +129,7 @@ def require_ball(who: str, *, radius: float, norm: str, perturb_intercept: bool)
 
 def add_point(model: Any, question: LinearQuestion) -> None:
     """Add ``x`` with its bounds."""
-    box = Region(question.lower, question.upper)
+    box = PointRegion(question.lower, question.upper)
     model.x = pyo.Var(range(len(question.factual)), bounds=lambda _, k: limits_of(box, k))
 
 

@@ -131,7 +131,7 @@ ORDERS: Final = {"l1": 1, "l2": 2, "linf": np.inf}
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Region:
+class PointRegion:
     """A box, of whose columns some are held and some stand for the categories of one column each.
 
     Parameters
@@ -241,7 +241,7 @@ def require_region(
     fixed: Sequence[int] | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     groups: Sequence[Sequence[int]] | None = None,
-) -> Region:
+) -> PointRegion:
     """Return where the counterfactuals of ``factual`` may lie, or refuse what says so in the name of ``who``.
 
     A contradiction is no misuse: the region is empty then, and says why.
@@ -279,7 +279,7 @@ def require_region(
     if crossed.size:
         k = int(crossed[0])
         empty = f"column {k} has no value: it is held at {digits(factual[k])}, outside its bounds."
-    return Region(lower, upper, tuple(left), tuple(flags), empty)
+    return PointRegion(lower, upper, tuple(left), tuple(flags), empty)
 
 
 def _possible_categories(group: Sequence[int], lower: Floats, upper: Floats) -> list[int]:
@@ -292,7 +292,7 @@ def _possible_categories(group: Sequence[int], lower: Floats, upper: Floats) -> 
     return possible
 
 
-def add_point(model: Any, factual: Floats, distance: Distance, region: Region) -> None:
+def add_point(model: Any, factual: Floats, distance: Distance, region: PointRegion) -> None:
     """Add ``x`` with its bounds and one-hot rows, and ``t``, at least its distance from ``factual``."""
     d = range(len(factual))
     binary = set(region.binary)
@@ -326,6 +326,6 @@ def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]
     return [sum_of(variables, column, -float(column @ factual)) for column in distance.factor.T]
 
 
-def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
+def limits_of(region: PointRegion, k: int) -> tuple[float | None, float | None]:
     """Return the bounds of column k as Pyomo takes them: None for an infinite one."""
     return finite_or_none(float(region.lower[k])), finite_or_none(float(region.upper[k]))

@@ -83,7 +83,10 @@ LEARNING: dict[str, list[Any]] = {
         Causal.learn(GRAPH, DATA, space=space(), intervention="hard", regressor=DecisionTreeRegressor(max_depth=2)),
         Causal({"income": DecisionTreeRegressor(max_depth=2).fit(DATA[["age"]], DATA["income"])}, slack=20.0),
     ],
-    "Region": [Region(0.01, scale=WIDTHS), Region(0.02, scale=WIDTHS, norm="l2", model=MODEL, target="good")],
+    "Region": [
+        Region(0.01, scale={"income": 10.0}),
+        Region(0.2, scale={"income": 10.0, "age": 10.0}, norm="l2", model=MODEL, target="good"),
+    ],
     "RobustToShift": [RobustToShift(0.01), RobustToShift(0.02, model=MODEL, target="good")],
     "RobustValidity": [
         RobustValidity(*MOMENTS, 0.0, 0.5),
@@ -262,7 +265,11 @@ def test_a_rule_in_conflict_is_as_wide_as_is_said(rule: Any) -> None:
     rules = [replace(rule, name="learned"), far, Linear({"age": 1.0}, "<=", 32.0, name="young")]
     result = ceopt.explain(MODEL, ROW, space(), target="good", constraints=rules, data=DATA)
     gives_way = getattr(rule, "penalty", None) or getattr(rule, "enlarge", False)
-    if gives_way or isinstance(rule, Region | RobustToShift | RobustValidity) or getattr(rule, "intervention", "none") != "none":
+    if (
+        gives_way
+        or isinstance(rule, Region | RobustToShift | RobustValidity)
+        or getattr(rule, "intervention", "none") != "none"
+    ):
         assert result.status == "optimal"
         assert bool(result.relaxed) == getattr(rule, "enlarge", False)
         return
