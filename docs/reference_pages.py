@@ -75,6 +75,7 @@ RETURNED = (
     "ceopt.formulations.predictors.margin.LeastAndGreatest",
     "ceopt.formulations.predictors.embed.embedded.EmbeddingError",
     "ceopt.formulations.predictors.readers.read",
+    "ceopt.formulations.predictors.embed.probability.LogisticCurve",
     "ceopt.formulations.predictors.embed.probability.PiecewiseLink",
     "ceopt.formulations.predictors.embed.probability.Probabilities",
     "ceopt.formulations.predictors.representation.Head",

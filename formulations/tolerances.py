@@ -61,6 +61,8 @@ SCORE_ROUNDING: Final = 2.0**-40
 USUAL_LINK_ERROR: Final = 1e-4
 #: Finer, the grid of the proof takes millions of points.
 LEAST_LINK_ERROR: Final = 1e-5
+#: Scores up to which a logistic link is stated as a curve: beyond, its exponentials are too large for a solver.
+MOST_CURVED_SCORE: Final = 18.0
 #: What a link in float32, and 1 less it, are rounded by.
 PROBABILITY_ROUNDING: Final = 2e-7
 #: Scores are this much beyond their bounds at most, relative to them: what sums of rows are rounded by.

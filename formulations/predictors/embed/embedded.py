@@ -175,12 +175,14 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         with a link f, such as :math:`1 / (1 + e^{-s})`, and a non-decreasing piecewise-linear l
         (:class:`~ceopt.formulations.predictors.embed.probability.PiecewiseLink`), exactly: p may be maximised,
         minimised and bounded on either side, on every solver of mixed-integer programs. Asked again for the same error,
-        it is the same expressions. At 1e-4 a logistic link has at most 70 pieces, and so 7 binaries.
+        it is the same expressions. At 1e-4 a logistic link has at most 70 pieces, and so 7 binaries. With an error of 0
+        a logistic link is the curve itself (:class:`~ceopt.formulations.predictors.embed.probability.LogisticCurve`), a
+        nonconvex program that SCIP solves, within the tolerance of its rows.
 
         Parameters
         ----------
         error
-            From 1e-5 to below .5.
+            From 1e-5 to below .5; or 0.
 
         Returns
         -------
@@ -194,7 +196,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         UnboundedFeatureError
             A column that a model with a link weighs has no bound.
         InvalidValueError
-            The error is out of range.
+            The error is out of range; or it is 0, and the scores are more than 18 from 0.
 
         Examples
         --------

@@ -1,9 +1,9 @@
 r"""Probabilities of an embedded classifier as expressions: shares and votes as they are, links of a score in pieces.
 
-No solver here takes :math:`1 / (1 + e^{-s})`, so a link is a continuous, non-decreasing, piecewise-linear function of
-the score whose distance from the link is proved. The proof asks of the link only that it is non-decreasing: between
-two points :math:`g_i < g_{i+1}` of a grid, a link f and a non-decreasing function l of the score both lie between their
-values at the ends, so
+Few solvers take :math:`1 / (1 + e^{-s})`, which :class:`LogisticCurve` states for them. For all others a link is a
+continuous, non-decreasing, piecewise-linear function of the score whose distance from the link is proved. The proof asks
+of the link only that it is non-decreasing: between two points :math:`g_i < g_{i+1}` of a grid, a link f and a
+non-decreasing function l of the score both lie between their values at the ends, so
 
 .. math::
     |l(s) - f(s)| \le \max_k |l(g_k) - f(g_k)| + \max_i \bigl(f(g_{i+1}) - f(g_i)\bigr) ,
@@ -13,6 +13,7 @@ and the grid is as fine as the second term has to be small.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -24,9 +25,16 @@ from pyomo.core.base.expression import IndexedExpression
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.predictors.reaches import require_finite
 from ceopt.formulations.space.space import point_row
-from ceopt.formulations.tolerances import LEAST_LINK_ERROR, LINK_JUMP, PROBABILITY_ROUNDING, SCORES_BEYOND_BOUNDS
+from ceopt.formulations.tolerances import (
+    LEAST_LINK_ERROR,
+    LINK_JUMP,
+    MOST_CURVED_SCORE,
+    PROBABILITY_ROUNDING,
+    SCORES_BEYOND_BOUNDS,
+)
 from ceopt.solvers.checks import Real
-from ceopt.solvers.errors import UnsupportedModelError
+from ceopt.solvers.cones import exponential
+from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.reaches import ScoredBlock
     from ceopt.solvers.checks import Floats
 
-__all__ = ["PiecewiseLink", "Probabilities", "pieces_of", "probabilities_of"]
+__all__ = ["LogisticCurve", "PiecewiseLink", "Probabilities", "pieces_of", "probabilities_of"]
 
 _CHECK: Final = Real(at_least=LEAST_LINK_ERROR, below=0.5)
 #: Share of the error that the rise of the link between two points of the grid takes.
@@ -127,12 +135,67 @@ class PiecewiseLink(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             chosen.set_value(_gray(piece) >> digit & 1, skip_validation=True)
 
 
+_CURVE = Manifest(
+    title="probability of one score, as a curve",
+    formula="a >= exp(-s), b >= exp(s), a b <= 1, p (1 + a) = 1",
+    reference="own: the product leaves both exponentials no room",
+)
+
+
+@final
+class LogisticCurve(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
+    r"""The probability of the second label as the logistic function of the score itself.
+
+    .. math::
+        a \ge e^{-s},\quad b \ge e^{s},\quad a\, b \le 1,\quad p\,(1 + a) = 1
+
+    ======== ================= ==============================
+    symbol   component         meaning
+    ======== ================= ==============================
+    s                          the block's score
+    a, b     ``odds[0 or 1]``  odds of the first and the second label
+    p        ``chance``        probability of the second
+    ======== ================= ==============================
+
+    Exact in both directions: as :math:`e^{-s} e^{s} = 1`, the product of both odds lets neither be more than its
+    exponential. Adds 3 variables, 2 exponential cones and 2 products: a nonconvex program, for SCIP.
+    """
+
+    def __init__(self, block: ScoredBlock, low: float, high: float) -> None:
+        super().__init__(concrete=True)
+        self._held = (block.predictor, block.x)
+        describe(self, _CURVE)
+        score = block.combine((1.0,)).expression()
+        least, most = math.exp(low), math.exp(high)
+        self.odds = pyo.Var([0, 1])
+        self.odds[0].setlb(1.0 / most)
+        self.odds[0].setub(1.0 / least)
+        self.odds[1].setlb(least)
+        self.odds[1].setub(most)
+        self.chance = pyo.Var(bounds=(least / (1.0 + least), most / (1.0 + most)))
+        self.above = pyo.ConstraintList()
+        self.above.add(exponential(-score, 1.0, self.odds[0]) >= 0)
+        self.above.add(exponential(score, 1.0, self.odds[1]) >= 0)
+        self.both = pyo.Constraint(expr=self.odds[0] * self.odds[1] <= 1)
+        self.share = pyo.Constraint(expr=self.chance + self.chance * self.odds[0] == 1)
+        self.form = LinearForm(0.0, ((1.0, self.chance),))
+        block.x.also_place(self.place)
+
+    def place(self, point: Mapping[str, float]) -> None:
+        """Set the variables to those of a point (coordinates by column)."""
+        predictor, _ = self._held
+        score = float(predictor.score(point_row(predictor.space, point)).reshape(-1)[0])
+        self.odds[0].set_value(math.exp(-score), skip_validation=True)
+        self.odds[1].set_value(math.exp(score), skip_validation=True)
+        self.chance.set_value(1.0 / (1.0 + math.exp(-score)), skip_validation=True)
+
+
 def _gray(number: int) -> int:
     """Return the Gray code of a number: neighbours differ in one digit."""
     return number ^ (number >> 1)
 
 
-def probabilities_of(block: ScoredBlock, error: float) -> tuple[Probabilities, PiecewiseLink | None]:
+def probabilities_of(block: ScoredBlock, error: float) -> tuple[Probabilities, PiecewiseLink | LogisticCurve | None]:
     """Return the probabilities of a block's labels, and the block of the variables that they need, if they need some.
 
     Raises
@@ -142,9 +205,10 @@ def probabilities_of(block: ScoredBlock, error: float) -> tuple[Probabilities, P
     UnboundedFeatureError
         A column that a model with a link weighs has no bound.
     InvalidValueError
-        The error is below 1e-5, or .5 or more.
+        The error is below 1e-5 and not 0, or .5 or more; or it is 0 and the scores are too large for a curve.
     """
-    _CHECK.require("probability_within", "error", error)
+    if error != 0:
+        _CHECK.require("probability_within", "error", error)
     head = block.predictor.core.head
     labels = head.labels
     link: Any = head.probability
@@ -162,11 +226,28 @@ def probabilities_of(block: ScoredBlock, error: float) -> tuple[Probabilities, P
         return _of_two(labels, block.combine((1.0,)), 0.0), None
     low, high = block.range_of((1.0,))
     require_finite("block.probability", block.x, low, high)
+    if error == 0:
+        curve = _curve(block, link, low, high)
+        return _of_two(labels, curve.form, 0.0), curve
     scores, values, proved = pieces_of(lambda s: head.of_position(s, 1), low, high, error)
     if len(scores) == 1:
         return _of_two(labels, LinearForm(float(values[0])), proved), None
     parts = PiecewiseLink(block, scores, values)
     return _of_two(labels, parts.form, proved), parts
+
+
+def _curve(block: ScoredBlock, link: Any, low: float, high: float) -> LogisticCurve:
+    """Return the curve of a logistic link over some scores."""
+    if link != "logistic":
+        raise UnsupportedModelError(
+            "probability_within", "a logistic link, where the error is 0", "this one is another", "Give an error."
+        )
+    if max(-low, high) > MOST_CURVED_SCORE:
+        raise InvalidValueError(
+            "probability_within", f"scores within {MOST_CURVED_SCORE:g} of 0, where the error is 0",
+            f"they range over [{low:.4g}, {high:.4g}]", "Narrow the bounds of the columns, or give an error.",
+        )  # fmt: skip
+    return LogisticCurve(block, low, high)
 
 
 def _of_two(labels: Sequence[Any], second: LinearForm, error: float) -> Probabilities:

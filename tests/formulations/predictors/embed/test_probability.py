@@ -30,7 +30,12 @@ from ceopt.formulations import Factual, embed
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.embed.probability import pieces_of
 from ceopt.solvers import compile_model, solve
-from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
+from ceopt.solvers.errors import (
+    InvalidValueError,
+    UnboundedFeatureError,
+    UnsupportedModelError,
+    UnsupportedProblemError,
+)
 from ceopt.solvers.registry import SOLVERS
 
 SPACE = ceopt.FeatureSpace(
@@ -147,9 +152,54 @@ def test_one_score_has_one_probability_in_both_directions(error: float) -> None:
         assert abs(expected - expit(at - 3)) <= error
 
 
-def test_start_values_keep_the_rows() -> None:
+@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
+def test_with_an_error_of_0_it_is_the_curve_in_both_directions() -> None:
+    m = pyo.ConcreteModel()
+    m.income = pyo.Var(bounds=(0, 9))
+    space = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0, upper=9)])
+    m.p = embed(Affine([2.0], -6.0, labels=("bad", "good"), probability="logistic"), {"income": m.income}, space=space)
+    found = m.p.probability_within(0)
+    assert found.error == 0
+    assert m.p.probability_within(0.0) is found
+    m.at = pyo.Param(mutable=True, initialize=0.0)
+    m.fixed = pyo.Constraint(expr=m.income == m.at)
+    m.goal = pyo.Objective(expr=found["good"])
+    for at in np.linspace(0, 9, 7):
+        m.at.set_value(float(at))
+        for sense in (pyo.minimize, pyo.maximize):
+            m.goal.sense = sense
+            result = solve(m)
+            assert (str(result.status), result.solver) == ("optimal", "scip")
+            assert result.objective == pytest.approx(expit(2 * at - 6), abs=3e-6)
+
+
+@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
+def test_the_curve_of_a_program_has_the_optimum_of_enumeration() -> None:
+    model = fitted("logistic")
+    assert_probabilities(stated(model), model, 0.0, "scip")
+
+
+def test_a_curve_of_large_scores_another_link_and_another_solver_are_refused() -> None:
+    def stated_at(weight: float, link: Any) -> Any:
+        m = pyo.ConcreteModel()
+        m.x = Factual(ceopt.FeatureSpace([ceopt.Feature("a", kind="continuous", lower=0, upper=9)]), {"a": 2.0})
+        m.p = embed(Affine([weight], -3.0, labels=("bad", "good"), probability=link), m.x)
+        return m
+
+    with pytest.raises(InvalidValueError, match=r"scores within 18 of 0.*they range over \[-3, 24\]"):
+        stated_at(3.0, "logistic").p.probability_within(0)
+    with pytest.raises(UnsupportedModelError, match="a logistic link, where the error is 0"):
+        stated_at(1.0, lambda s: expit(2.0 * s)).p.probability_within(0)
+    m = stated_at(1.0, "logistic")
+    m.goal = pyo.Objective(expr=m.p.probability_within(0)["good"])
+    with pytest.raises(UnsupportedProblemError, match="scip"):
+        solve(m, "highs")
+
+
+@pytest.mark.parametrize("error", [1e-4, 0])
+def test_start_values_keep_the_rows(error: float) -> None:
     m = stated(fitted("logistic"))
-    m.goal = pyo.Objective(expr=m.p.probability["mid"])
+    m.goal = pyo.Objective(expr=m.p.probability_within(error)["mid"])
     compiled = compile_model(m)
     for row in POINTS.to_dict("records"):
         point = SPACE.row(row)
