@@ -1,8 +1,8 @@
 r"""Probabilities of an embedded classifier as expressions: shares and votes as they are, links of a score in pieces.
 
 Few solvers take :math:`1 / (1 + e^{-s})`, which :class:`LogisticCurve` states for them. For all others a link is a
-continuous, non-decreasing, piecewise-linear function of the score whose distance from the link is proved. The proof asks
-of the link only that it is non-decreasing: between two points :math:`g_i < g_{i+1}` of a grid, a link f and a
+continuous, non-decreasing, piecewise-linear function of the score whose distance from the link is proved. The proof
+asks of the link only that it is non-decreasing: between two points :math:`g_i < g_{i+1}` of a grid, a link f and a
 non-decreasing function l of the score both lie between their values at the ends, so
 
 .. math::
