@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 import ceopt
-from ceopt import solvers
+from ceopt import solve_people, solvers
 from ceopt.formulations.predictors import ReluNetwork
 
 FOLDER = Path(__file__).parents[2] / "examples" / "formulations"
@@ -149,6 +149,38 @@ def test_one_action() -> None:
             served += bool(accepted(model, reach).any())
         best = max(best, served)
     assert solvers.solve(one.program(model, people)).objective == pytest.approx(best)
+
+
+def most_served(town: Any, model: Any, people: pd.DataFrame, budget: float, fair: float) -> float:
+    """Return how many can be served: of each group the cheapest, in all numbers that are fair and within the budget."""
+    good = town.POINTS[accepted(model, town.POINTS)]
+    least = np.array([costs(town, row, good).min() for _, row in people.iterrows()])
+    sums = []
+    for is_high in (True, False):
+        group = np.sort(least[((people["income"] > 4) == is_high).to_numpy()])
+        sums.append(np.concatenate([[0.0], np.cumsum(group)]))
+    first, second = np.meshgrid(np.arange(len(sums[0])), np.arange(len(sums[1])), indexing="ij")
+    shares = first / (len(sums[0]) - 1) - second / (len(sums[1]) - 1)
+    is_kept = (sums[0][first] + sums[1][second] <= budget + 1e-9) & (np.abs(shares) <= fair + 1e-9)
+    return float((first + second)[is_kept].max())
+
+
+@pytest.mark.parametrize("estimator", [GradientBoostingClassifier(n_estimators=8, max_depth=2), LogisticRegression()])
+def test_budget_and_fairness(estimator: Any) -> None:
+    town, both = example("town"), example("budget_and_fairness")
+    model = town.fitted(estimator)
+    people = both.drawn(model, 200)
+    m = both.program(model, people)
+    result = solve_people(m)
+    best = most_served(town, model, people, both.BUDGET, both.FAIR)
+    assert (result.status, result.objective) == ("optimal", pytest.approx(best))
+    assert best < most_served(town, model, people, both.BUDGET, 1.0)  # fairness has a price
+    assert result.verify()["valid"].all()
+    is_high = people["income"] > 4
+    few = pd.concat([people[is_high].head(2), people[~is_high].head(3)])  # as one program, with everybody's columns
+    m = both.program(model, few)
+    m.budget.set_value(sum(m.people.cost.values()) <= 6.0)
+    assert solvers.solve(m).objective == pytest.approx(most_served(town, model, few, 6.0, both.FAIR))
 
 
 @pytest.mark.parametrize("place", [0, 3, 6])
