@@ -16,7 +16,7 @@ from pyomo.core.base.block import ScalarBlock
 from ceopt.formulations.columns import Numeric
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, parse_rules, rule_name
-from ceopt.formulations.constraints.rule import charged_by, component_name
+from ceopt.formulations.constraints.rule import charged_by, component_name, require_exact_rows
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.reaches import Reaches
@@ -166,6 +166,7 @@ class People(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                     _WHO, "rules that know their rows", f"{type(rule).__name__} learns from some", "Give it its rows."
                 )
         self.rules = tuple(rule.about(lambda: predictor).aimed(target) for rule in rules)
+        require_exact_rows(_WHO, self.rules)
         self.asked = PeopleAsked(model, space, target, parse_cost(cost).fitted(space, None), rules)
         self.target = parse_target(target, predictor.labels)
         labels = self.rows.index.tolist()

@@ -13,6 +13,7 @@ from ceopt.base.said import said
 from ceopt.diverse.enumeration import Enumeration, Kept
 from ceopt.diverse.score_bounds import cell_columns, cell_of, has_a_cheapest_point, is_in_cell
 from ceopt.formulations.constraints.diversity.diversity import OtherCells
+from ceopt.formulations.constraints.rule import require_exact_rows
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import default_margin, tie_width
 from ceopt.formulations.space.reachable import Reach, reach_of
@@ -162,6 +163,7 @@ def exhaustive(
     try:
         with until(began + settings.limit_s()):
             prepared = replace(prepare(model, space, settings), fingerprints=fingerprints_of(model, None))
+            require_exact_rows(_WHO, prepared.settings.rules)
             return _answered(_Question(prepared, row, float(epsilon), limit, began), model, settings)
     except OutOfTimeError as error:  # in reading
         return result_without_model(settings, space, row, stage=error.stage, began=began)

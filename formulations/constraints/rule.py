@@ -21,7 +21,7 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.read_model import read_model
 from ceopt.formulations.space.space import FeatureSpace, point_row
 from ceopt.solvers.checks import Choice, Floats, ListOf, OrNone, Refusal, Text
-from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.errors import InvalidTypeError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -378,6 +378,16 @@ def _refuse_one_without_the_other(rule: AbstractRule) -> None:
                     "A rule", f"{other} beside {member}", f"{type(rule).__name__} has {member} alone",
                     f"Give it {other} as well.",
                 )  # fmt: skip
+
+
+def require_exact_rows(who: str, rules: Iterable[AbstractRule]) -> None:
+    """Refuse, in the name of ``who``, rules whose rows exclude points that keep them, or are found while solving."""
+    for rule in rules:
+        if rule.stated != "exactly":
+            raise UnsupportedModelError(
+                who, "rules that their rows state exactly", f"{type(rule).__name__} is stated otherwise for this model",
+                "Ask ceopt.explain, one person at a time.",
+            )  # fmt: skip
 
 
 def widens_itself(rule: AbstractRule) -> bool:

@@ -324,6 +324,22 @@ def test_confex(depth: int) -> None:
     assert dearer
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_region_by_cuts(place: int) -> None:
+    town, region = example("town"), example("region_by_cuts")
+    model = town.fitted(RandomForestClassifier(20, max_depth=3, random_state=0))
+    person = town.refused(model).iloc[place]
+    points = town.POINTS
+    kept = np.ones(len(points), dtype=bool)
+    for income, rooms in itertools.product((-1, 0, 1), repeat=2):
+        kept &= accepted(model, points.assign(income=points["income"] + income, rooms=points["rooms"] + rooms))
+    m, separate = region.program(model, person)
+    result = solvers.cutting_planes(m, separate)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(costs(town, person, points)[kept].min())
+    assert len(result.cuts) > 0  # the nearest answer alone is not kept
+
+
 def test_each_program_is_of_at_most_25_lines() -> None:
     for path in sorted(FOLDER.glob("*.py")):
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -450,6 +450,21 @@ def test_models_and_targets_are_refused_by_name():
         impose(rule, m.x, model=net, target="yes")
 
 
+def test_calls_that_need_exact_rows_refuse_others():
+    rule = Region(1.0, scale=WIDTHS)
+    with pytest.raises(
+        UnsupportedModelError, match="exhaustive needs rules that their rows state exactly, but Region is"
+    ):
+        ceopt.diverse.exhaustive(OPPOSED, {"a": 2, "b": 0}, SPACE, target="yes", epsilon=1.0, constraints=[rule])
+    people = pd.DataFrame([{"a": 2, "b": 0}])
+    m = pyo.ConcreteModel()
+    with pytest.raises(UnsupportedModelError, match="People needs rules that their rows state exactly"):
+        m.people = ceopt.formulations.People(OPPOSED, people, SPACE, target="yes", constraints=[rule])
+    m.people = ceopt.formulations.People(
+        Affine([1.0, 1.0], -3.5, labels=LABELS), people, SPACE, target="yes", constraints=[rule]
+    )
+
+
 def test_one_of_several_labels_beats_all_others_in_the_region():
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.integers(0, 7, (80, 2)), columns=["a", "b"])
