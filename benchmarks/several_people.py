@@ -68,11 +68,11 @@ def text_of(record: dict[str, Any]) -> str:
     rounds = record["settings"]["rounds"]
     about = (
         f"The first {PEOPLE} people of the loans that a model refuses, a budget of {BUDGET:g} in the unit of "
-        f"`explain`'s cost, and the shares served of men and women within {100 * FAIR:g} %: as many as possible. From the "
-        "fitted model to answers in hand, one thread, each way in a process of its own; "
-        f"{rounds} {'round' if rounds == 1 else 'rounds, in turns'}, medians of wall seconds. With 0.2.0 each person is asked for by "
-        f"`explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for {WHOLE_S:g} s at most. "
-        "All that is served is predicted again by the fitted model: the column *right*."
+        f"`explain`'s cost, and the shares served of men and women within {100 * FAIR:g} %: as many as possible. From "
+        "the fitted model to answers in hand, one thread, each way in a process of its own; "
+        f"{rounds} {'round' if rounds == 1 else 'rounds, in turns'}, medians of wall seconds. With 0.2.0 each person "
+        "is asked for by `explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for "
+        f"{WHOLE_S:g} s at most. All that is served is predicted again by the fitted model: the column *right*."
     )
     parts = [about]
     for name in MODELS:

@@ -48,7 +48,7 @@ def shared(m: Any, served: Any, people: Any) -> None:
 
 def of_all(model: Any, people: Any, space: Any) -> Any:
     """Return the model that holds the people, the budget and the row of fairness."""
-    from ceopt.formulations import People, shared_budget  # noqa: PLC0415 - 0.2.0 has neither
+    from ceopt.formulations import People, shared_budget  # 0.2.0 has neither
 
     m = pyo.ConcreteModel()
     m.people = People(model, people, space, target="good")

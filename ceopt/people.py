@@ -56,6 +56,8 @@ _CHECKS: Final = {
 _LEAST_S: Final = 0.5
 #: How often a whole program is solved again because the user's own model refuses a point of it.
 _MOST_REPAIRS: Final = 20
+#: Whoever's search ended before this share of its time would say the same again.
+_SHARE_OF_TIME: Final = 0.9
 #: People who are named in a sentence.
 _NAMED: Final = 5
 
@@ -392,11 +394,11 @@ def _curved_parts(compiled: CompiledModel) -> Iterable[tuple[Any, Any]]:
 
 
 def _is_inside(part: Any, people: People) -> bool:
-    """Tell whether a row is one of those that the block itself has written."""
+    """Tell whether a row is one of those that state a person."""
     block = None if part is None else part.parent_block()
-    while block is not None and block is not people:
+    while block is not None and block.parent_block() is not people:
         block = block.parent_block()
-    return block is people
+    return block is not None and block.parent_component() is people.component("each")
 
 
 # ==== What both ways share ============================================================================================
@@ -530,7 +532,7 @@ def _sentences(*parts: str) -> str:
 class _KnownCost:
     """What is known of all people with one row: bounds on their least cost, and how to narrow them."""
 
-    __slots__ = ("asked", "cost", "labels", "low", "point", "walk")
+    __slots__ = ("asked", "cost", "is_final", "labels", "low", "point", "walk")
 
     def __init__(self, labels: list[Any]) -> None:
         self.labels = labels
@@ -542,6 +544,8 @@ class _KnownCost:
         self.walk: CellWalk | None = None
         #: How often a program of their own was solved.
         self.asked = 0
+        #: Whether more time would tell no more.
+        self.is_final = False
 
     def take(self, point: Mapping[str, float], cost: float) -> None:
         """Take a verified point if it is cheaper; a cheaper one than the bound disproves the bound."""
@@ -601,6 +605,8 @@ class _Decomposed:
         return self._told(best, bound, solver)
 
     def _is_open(self, person: _KnownCost) -> bool:
+        if person.is_final:
+            return False
         if math.isinf(person.cost):
             return not math.isinf(person.low)
         gap = relative_gap_of(person.cost, person.low)
@@ -714,11 +720,13 @@ class _Decomposed:
         label = person.labels[0]
         prepared = run.prepared.with_time_limit(max(seconds, 1e-3))
         person.asked += 1
+        began = time.perf_counter()
         try:
             row = run.people.rows.iloc[[run.people.labels.index(label)]]
             found = search(prepared, row, keep_on_interrupt=False)
         except CeoptError as error:
             raise type(error)(f"In people, row {label!r}: {error}") from error
+        person.is_final = time.perf_counter() - began < _SHARE_OF_TIME * seconds
         if found.status is Status.INFEASIBLE and found.complete:
             person.low = math.inf
             return

@@ -27,7 +27,7 @@ from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.search.warm_start import grid_around
-from ceopt.tolerances import GAIN_ROUNDING, PRICE_ROUNDING
+from ceopt.tolerances import COST_OF_MARGIN, GAIN_ROUNDING, PRICE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
@@ -98,7 +98,7 @@ class CellWalk:
         The person, in coordinates, and what each column may take; the person's own value is in reach.
     """
 
-    __slots__ = ("_grid", "_prepared", "_round", "low", "point")
+    __slots__ = ("_grid", "_prepared", "_round", "_seen", "low", "point")
 
     def __init__(self, prepared: Prepared, factual: Mapping[str, float], reach: Reach) -> None:
         predictor = prepared.predictor
@@ -106,6 +106,8 @@ class CellWalk:
         self._prepared = prepared
         self._grid = grid_around(predictor, prepared.settings.cost, (), factual=factual, reach=reach, cuts=cuts)
         self._round = 0
+        #: The price up to which the points were looked at, in the unit of the objective.
+        self._seen = 0.0
         #: Nothing that costs less is accepted.
         self.low = 0.0
         #: The answer, once it is met.
@@ -125,7 +127,7 @@ class CellWalk:
         points, prices = _points_within(grid, upper, 4 * most)
         if points is None:
             return
-        new = np.flatnonzero(prices >= self.low * (1.0 - PRICE_ROUNDING))
+        new = np.flatnonzero(prices >= self._seen * (1.0 - PRICE_ROUNDING))
         order = new[np.argsort(prices[new], kind="stable")]
         first, size = 0, _FIRST_SCORED
         while first < len(order):
@@ -135,15 +137,15 @@ class CellWalk:
             if len(met):
                 values = coordinates[met[0]].tolist()
                 self.point = dict(zip(grid.names, values, strict=True))
-                self._set_low(float(prices[part[met[0]]]))
+                self._see(float(prices[part[met[0]]]))
                 return
             first += size
             size = min(4 * size, 8000)
-        self._set_low(math.inf if math.isinf(upper) else upper)
+        self._see(upper)
 
-    def _set_low(self, price: float) -> None:
-        cost = self._prepared.settings.cost
-        self.low = price if math.isinf(price) else cost.from_objective(price)
+    def _see(self, price: float) -> None:
+        self._seen = price
+        self.low = price if math.isinf(price) else self._prepared.settings.cost.from_objective(price)
 
 
 def _price_of(grid: ValueGrid, most: int) -> float:
@@ -315,16 +317,53 @@ def least_by_knapsack(
         return LeastCost(math.inf)
     if not most > needed + 2.0 * noise or needed <= 2.0 * noise:  # a margin or rounding decides what there is
         return None
+    try:
+        return _solved(prepared, score, factual, reach, (steps, slides), (missed, needed, noise))
+    except _TooManyError:
+        return None
+
+
+class _TooManyError(Exception):
+    """There are too many choices at once."""
+
+
+def _solved(  # noqa: PLR0917 - all that is known of one person
+    prepared: Prepared,
+    score: ColumnGains,
+    factual: Mapping[str, float],
+    reach: Reach,
+    choices: tuple[Sequence[_Column], Sequence[_Slide]],
+    slacks: tuple[float, float, float],
+) -> LeastCost | None:
+    """Return the least cost at the margin, unless the margin itself may make it dearer: then bounds.
+
+    ``slacks``: what the person misses, what is needed with the margin, and how exact sums of slacks are.
+    """
+    steps, slides = choices
+    missed, needed, noise = slacks
+    by_name = {slide.name: slide for slide in slides}
+    space = prepared.space
+    cost = prepared.settings.cost
+
+    def priced(chosen: Mapping[str, float]) -> tuple[dict[str, float], Floats, float]:
+        point = _point(score, factual, reach, chosen, by_name)
+        row = np.array([[point[name] for name in space.names]])
+        return point, row, float(cost.objectives(space, factual, row)[0])
+
     low = None
     for asked in (needed - noise, needed + noise):
-        chosen = _chosen(steps, slides, asked)
+        limit = _price_at_hand(steps, slides, asked) * (1.0 + PRICE_ROUNDING) + PRICE_ROUNDING
+        chosen = _chosen(steps, slides, asked, limit)
         if chosen is None:
             return None
-        point = _point(score, factual, reach, chosen, {slide.name: slide for slide in slides})
-        cost = prepared.settings.cost.value(space, factual, point)
-        low = cost if low is None else low
-        if prepared.slacks(np.array([[point[name] for name in space.names]]))[0] >= 0.0:
-            return LeastCost(low, point)
+        point, row, price = priced(chosen)
+        if low is None:
+            low = price
+            cheaper = _chosen(steps, slides, missed - noise, price * (1.0 - COST_OF_MARGIN))
+            if cheaper is not None:  # perhaps without the margin, which a search settles
+                low = priced(cheaper)[2]
+        if prepared.slacks(row)[0] >= 0.0:
+            return LeastCost(cost.from_objective(low), point)
     return None
 
 
@@ -471,15 +510,22 @@ def _price_at_hand(columns: Sequence[_Column], slides: Sequence[_Slide], needed:
     return best
 
 
-def _chosen(columns: Sequence[_Column], slides: Sequence[_Slide], needed: float) -> dict[str, float] | None:
-    """Return the cheapest values by column, of a slide the gain, that gain enough; None where they are too many."""
-    limit = _price_at_hand(columns, slides, needed) * (1.0 + PRICE_ROUNDING) + PRICE_ROUNDING
+def _chosen(
+    columns: Sequence[_Column], slides: Sequence[_Slide], needed: float, limit: float
+) -> dict[str, float] | None:
+    """Return the cheapest values by column, of a slide the gain, that gain enough; None where all cost more.
+
+    Raises
+    ------
+    _TooManyError
+        More sums at once than are worth it.
+    """
     gains = np.zeros(1)
     prices = np.zeros(1)
     back: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
     for k, column in enumerate(columns):
         if len(gains) * len(column.gains) > _MOST_SUMS:
-            return None
+            raise _TooManyError
         gain = np.minimum(gains[:, None] + column.gains, needed).ravel()
         price = (prices[:, None] + column.prices).ravel()
         rest = _envelope_of(columns[k + 1 :], slides)
@@ -492,7 +538,10 @@ def _chosen(columns: Sequence[_Column], slides: Sequence[_Slide], needed: float)
         if not len(kept):
             return None
     sliding = _envelope_of((), slides)
-    place = int(np.argmin(prices + sliding.price_for(needed - gains)))
+    total = prices + sliding.price_for(needed - gains)
+    place = int(np.argmin(total))
+    if not total[place] <= limit:
+        return None
     left = needed - float(gains[place])
     chosen: dict[str, float] = {}
     for slide in sorted(slides, key=lambda slide: slide.price):

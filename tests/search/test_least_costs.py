@@ -1,0 +1,165 @@
+"""Least costs without a program: equal to listing every point, and to what ``explain`` proves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import draws
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import ceopt
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.search import least_costs
+from ceopt.search.least_costs import CellWalk, ColumnGains, can_add_up, can_walk, least_by_knapsack
+from ceopt.search.prepare import prepare
+from ceopt.settings import Settings
+
+LEVELS = {"grade": ["low", "mid", "high"], "job": ["none", "part", "full"]}
+
+
+def space_of(weights: list[float], *, is_continuous: bool = False) -> ceopt.FeatureSpace:
+    debt: dict[str, Any] = {"kind": "continuous", "lower": 0.0, "upper": 3.0}
+    if not is_continuous:
+        debt["step"] = 0.5
+    return ceopt.FeatureSpace(
+        [
+            ceopt.Feature("income", kind="integer", lower=0, upper=6, weight=(weights[0], weights[1])),
+            ceopt.Feature("debt", weight=weights[2], **debt),
+            ceopt.Feature("grade", kind="ordinal", levels=LEVELS["grade"], weight=weights[3], direction="increasing"),
+            ceopt.Feature("job", kind="categorical", levels=LEVELS["job"], weight=weights[4]),
+        ]
+    )
+
+
+GRID = pd.DataFrame(
+    list(itertools.product(range(7), np.arange(0.0, 3.5, 0.5), *LEVELS.values())), columns=["income", "debt", *LEVELS]
+)
+ESTIMATORS: dict[str, Any] = {
+    "logistic": LogisticRegression(),
+    "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
+    "forest": RandomForestClassifier(5, max_depth=3, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
+}
+
+
+def fitted(kind: str, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    score = GRID["income"] - 1.5 * GRID["debt"] + rng.normal(size=len(GRID))
+    for name, levels in LEVELS.items():
+        score = score + GRID[name].map(dict(zip(levels, rng.normal(size=3), strict=True)))
+    encode = make_column_transformer(
+        (StandardScaler(), ["income", "debt"]),
+        (OrdinalEncoder(categories=[LEVELS["grade"]]), ["grade"]),
+        (OneHotEncoder(), ["job"]),
+    )
+    return make_pipeline(encode, ESTIMATORS[kind]).fit(GRID, np.where(score > score.quantile(0.7), "yes", "no"))
+
+
+def bounds_of(prepared: Any, row: pd.DataFrame) -> tuple[float, dict[str, float] | None]:
+    """Return what a person's least cost is known to be at least, and the point, by the way that fits the model."""
+    factual = prepared.space.row(row)
+    reach = reach_of(prepared.space, factual)
+    own = prepared.for_person(factual, reach)
+    if can_walk(prepared):
+        walk = CellWalk(own, factual, reach)
+        while not walk.has_ended:
+            walk.go_on()
+        return walk.low, walk.point
+    assert can_add_up(prepared)
+    gains = ColumnGains.of(prepared, prepared.space.coordinates(row))
+    assert gains is not None
+    found = least_by_knapsack(own, gains, factual, reach)
+    return (0.0, None) if found is None else (found.low, found.point)
+
+
+WEIGHTS = st.lists(st.sampled_from([0.25, 0.5, 1.0, 1.7, 3.0]), min_size=5, max_size=5)
+COSTS = [ceopt.L1(scale="none"), ceopt.L2(scale="none", squared=True), ceopt.L2(scale="none"), "l0", "few_changes"]
+
+
+@draws(200, deadline=None)
+@given(
+    kind=st.sampled_from(list(ESTIMATORS)), seed=st.integers(0, 8), place=st.integers(0, len(GRID) - 1),
+    weights=WEIGHTS,
+    cost=st.sampled_from(COSTS), target=st.sampled_from(["yes", ceopt.Probability("yes", 0.7)]),
+)  # fmt: skip
+def test_least_costs_are_those_of_listing_every_point(kind, seed, place, weights, cost, target):
+    model, space = fitted(kind, seed), space_of(weights)
+    row = GRID.iloc[[place]]
+    prepared = prepare(model, space, Settings(target=target, cost=cost))
+    least = math.inf
+    factual = space.row(row)
+    is_good = prepared.oracle.judge(GRID, prepared.settings.target)[1]
+    if is_good[place]:
+        return
+    for point in space.coordinates(GRID[is_good]).tolist():
+        become = dict(zip(space.names, point, strict=True))
+        if become["grade"] >= factual["grade"]:
+            least = min(least, prepared.settings.cost.value(space, factual, become))
+    low, point = bounds_of(prepared, row)
+    assert low <= least * (1.0 + 1e-9)
+    if can_walk(prepared) or point is not None:
+        assert low == pytest.approx(least, rel=1e-9)
+    if point is not None:
+        assert prepared.judge([point])[1].all()
+        assert prepared.settings.cost.value(space, factual, point) == pytest.approx(least, rel=1e-9)
+
+
+@draws(60, deadline=None)
+@given(seed=st.integers(0, 8), place=st.integers(0, len(GRID) - 1), weights=WEIGHTS)
+def test_numbers_without_steps_cost_what_explain_proves(seed, place, weights):
+    model, space = fitted("logistic", seed), space_of(weights, is_continuous=True)
+    row = GRID.iloc[[place]]
+    cost = ceopt.L1(scale="none")
+    found = ceopt.explain(model, row, space, target="yes", cost=cost)
+    if found.status == "already_favourable":
+        return
+    low, point = bounds_of(prepare(model, space, Settings(target="yes", cost=cost)), row)
+    if found.status == "infeasible":
+        assert math.isinf(low)
+        return
+    assert low <= found[0].cost * (1.0 + 1e-6)
+    if point is not None:
+        assert low == pytest.approx(found[0].cost, rel=2e-5)
+
+
+def test_bounds_rise_round_by_round_and_never_pass_the_least_cost(monkeypatch):
+    model, space = fitted("boosting", 1), space_of([1.0] * 5)
+    prepared = prepare(model, space, Settings(target="yes", cost=ceopt.L1(scale="none")))
+    row = GRID[(model.predict(GRID) == "no") & (GRID["income"] == 0) & (GRID["debt"] == 3.0)].iloc[[0]]
+    least, _ = bounds_of(prepared, row)
+    monkeypatch.setattr(least_costs, "_ROUNDS", (2, 4, 8, 16, 400_000))
+    factual = space.row(row)
+    walk = CellWalk(prepared, factual, reach_of(space, factual))
+    lows = []
+    while not walk.has_ended:
+        walk.go_on()
+        lows.append(walk.low)
+    assert lows == sorted(lows)
+    assert len(set(lows)) > 2
+    assert lows[-1] == pytest.approx(least)
+    assert walk.point is not None
+
+
+def test_only_sums_over_the_columns_without_rules_are_taken():
+    space = space_of([1.0] * 5)
+    boosting, logistic = fitted("boosting", 0), fitted("logistic", 0)
+    assert can_walk(prepare(boosting, space, Settings(target="yes")))
+    assert can_add_up(prepare(logistic, space, Settings(target="yes")))
+    for more in ({"cost": "linf"}, {"constraints": ceopt.MaxChanges(1)}):
+        assert not can_walk(prepare(boosting, space, Settings(target="yes", **more)))
+        assert not can_add_up(prepare(logistic, space, Settings(target="yes", **more)))
+    values = make_pipeline(logistic[0], Ridge()).fit(GRID, GRID["income"] - GRID["debt"])
+    prepared = prepare(values, space, Settings(target=ceopt.Between(2.0, 2.5)))  # the nearer end decides: no sum
+    assert ColumnGains.of(prepared, space.coordinates(GRID.iloc[::40])) is None
