@@ -489,6 +489,9 @@ MOST_RUNS: Final = 3
 
 #: Share of the time that the stricter rows of rules may take where a proof is wanted.
 _STRICTER_SHARE: Final = 0.5
+#: Share of the time of stricter rows that the bound without the rule may take, and seconds that it may in any case.
+_REST_SHARE: Final = 0.3
+_LEAST_REST_S: Final = 0.5
 
 
 @final
@@ -539,13 +542,16 @@ def with_cuts_from_counterexamples(
         share = _STRICTER_SHARE if "proved" in stated else 1.0
         stricter = replace(request, stand_in=_that_stands_in(lazy, person, request))
         known = _without_proof(solve(stricter, share * seconds))
-        is_empty = known.point is None and known.outcome.status is Stop.INFEASIBLE
-        if known.outcome.status is Stop.INTERRUPTED or not (is_empty or "proved" in stated):
+        if known.outcome.status is Stop.INTERRUPTED:
             return known
         if known.point is not None:
             start = (settings.cost.value(person.space, person.factual, known.point), known.point)
             if request.budget is None or start[0] < request.budget:
                 request = request.with_budget_of(start)
+        is_empty = known.point is None and known.outcome.status is Stop.INFEASIBLE
+        if not (is_empty or "proved" in stated):
+            left = seconds - (time.perf_counter() - began)
+            return _with_bound_of_rest(Counterexamples(lazy), person, solve, request, known=known, seconds=left)
     return _by_cuts(Counterexamples(lazy), person, solve, request, known=known, deadline=began + seconds)
 
 
@@ -576,6 +582,25 @@ def _by_cuts(
         if not has_more or solved.outcome.status is Stop.INTERRUPTED:  # it breaks its rows, within tolerance
             return _in_time(solved, known)
         before = solved
+
+
+def _with_bound_of_rest(
+    learned: Counterexamples,
+    person: Person,
+    solve: Solve,
+    request: SolveRequest,
+    *,
+    known: SolvedProgram,
+    seconds: float,
+) -> SolvedProgram:
+    """Return what came of stricter rows, with the bound that holds without the rule; or its optimum, if it keeps it."""
+    if known.point is None or seconds <= 0.0:
+        return known
+    most_s = max(_REST_SHARE * (known.build_s + known.lower_s + known.solve_s), _LEAST_REST_S)
+    free = _with_seconds_of(known, solve(replace(request, cuts=learned.cuts), min(seconds, most_s)))
+    if free.point is not None and free.outcome.status is Stop.OPTIMAL and not learned.add(person.space, free.point)[0]:
+        return free
+    return _with_seconds_of(free, known, both=False).with_outcome(bound=free.outcome.bound)
 
 
 def _that_stands_in(lazy: Mapping[int, AbstractRule], person: Person, request: SolveRequest) -> int | None:
