@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -18,12 +18,12 @@ from ceopt.formulations.linear_form import LinearForm, Rows, finite_or_none, sum
 from ceopt.formulations.predictors.embed.embedded import Inputs
 from ceopt.formulations.predictors.embed.networks import BigMNetwork
 from ceopt.formulations.predictors.predictor import Predictor, name_of
-from ceopt.formulations.predictors.reaches import require_finite, require_probability, target_margin
+from ceopt.formulations.predictors.reaches import WantedSum, require_finite, target_margin, wanted_sums
 from ceopt.formulations.predictors.readers import open_model, read
-from ceopt.formulations.predictors.representation import NEVER, AbstractLayers, ReluNetwork, score_needed, sign_of
+from ceopt.formulations.predictors.representation import AbstractLayers, ReluNetwork
 from ceopt.formulations.predictors.ties import row_scale
 from ceopt.formulations.space.space import point_row
-from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.formulations.targets import DisagreementOf, Target, parse_target
 from ceopt.solvers.checks import AllOf, Moderate, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
@@ -34,69 +34,11 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
 
-# ==== What the target asks of the scores: alternatives, each of sums that have to reach a level =======================
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A sum of scores that has to reach a level, or to exceed it."""
-
-    index: Any
-    weights: tuple[float, ...]
-    level: float
-    ties: bool
-
-    @property
-    def share(self) -> float:
-        """By how many times a move of every score the sum may move."""
-        return float(np.abs(self.weights).sum())
-
-
-#: The label that wins, where there are several, and what it takes.
-_Alternative: TypeAlias = tuple[Any, tuple[_Wanted, ...]]
-
-
-def _alternatives(core: AbstractLayers, target: Target) -> list[_Alternative]:
-    """Return the alternatives of a target, of which one has to hold; infinite levels are met always, or never."""
-    match target:
-        case Values():
-            ends = (_Wanted("low", (1.0,), target.low, True), _Wanted("high", (-1.0,), -target.high, True))
-            return [(None, tuple(end for end in ends if math.isfinite(end.level)))]
-        case ProbabilityOf():
-            require_probability(core)
-            label = target.labels[target.position]
-            if core.probability == "share":
-                weights = tuple(np.eye(core.n_scores)[target.position].tolist())
-                return [(None, (_Wanted(label, weights, target.at_least, True),))]
-            needed = score_needed(core.probability, target.position, target.at_least)
-            return [(None, (_Wanted(label, (sign_of(target.position),), needed, True),))]
-        case Labels():
-            found: list[_Alternative] = []
-            for t in target.wanted:
-                beats = tuple(_beats(core, target, t, k) for k in target.others)
-                found.append((target.labels[t], beats))
-            return found
-    raise UnsupportedModelError(
-        "RobustToShift", "a target of scores", "the target counts trees that agree", "Ask for a label or a value."
-    )
-
-
-def _beats(core: AbstractLayers, target: Labels, t: int, k: int) -> _Wanted:
-    index: Any = (target.labels[t], target.labels[k])
-    if len(target.wanted) == len(target.others) == 1:
-        index = target.labels[t]
-    weights, level = core.against(t, k)
-    if abs(level) >= NEVER:  # no score has this label, or each has
-        level = math.copysign(math.inf, level)
-    return _Wanted(index, tuple(weights), level, core.head.wins_ties(t, k))
-
-
 # ==== The worst of a box of weights, as one network ===================================================================
 
 
 def worst_network(
-    layers: Sequence[tuple[Floats, Floats]], asked: Sequence[_Wanted], delta: float, low: Floats
+    layers: Sequence[tuple[Floats, Floats]], asked: Sequence[WantedSum], delta: float, low: Floats
 ) -> tuple[ReluNetwork, frozenset[tuple[int, int]]]:
     """Return the network whose scores are the least of what is asked over the box, and its neurons of upper bounds.
 
@@ -139,7 +81,7 @@ def worst_network(
 
     last, bias = layers[-1]
     sums = np.array([each.weights for each in asked])
-    moves = delta * np.array([each.share for each in asked])
+    moves = delta * np.array([_share(each) for each in asked])
     w.append(_of_ends(sums @ last - moves[:, None]))
     b.append(sums @ bias - moves)
     labels = None if len(asked) == 1 else tuple(range(len(asked)))
@@ -156,6 +98,11 @@ def _seen(weights: Floats, delta: float) -> NDArray[np.bool_]:
 def _of_ends(weights: Floats) -> Floats:
     """Return weights over (lower, upper) bounds of outputs that give their least weighted sum."""
     return np.hstack((np.maximum(weights, 0.0), np.minimum(weights, 0.0)))
+
+
+def _share(asked: WantedSum) -> float:
+    """Return by how many times a move of every score a sum may move."""
+    return float(np.abs(asked.weights).sum())
 
 
 def _swapped(width: int) -> Any:
@@ -179,7 +126,7 @@ class _BoxJudge:
         self._delta = delta
         self._hidden = hidden
         self._last = weights, biases
-        self._alternatives = _alternatives(core, target)
+        self._alternatives = wanted_sums(core, target)
 
     def worst(self, point: Point) -> tuple[float, bool]:
         """Return by how much every network of the box meets the target at a point, and whether 0 is enough."""
@@ -204,9 +151,9 @@ class _BoxJudge:
             best, enough = max((best, enough), (slack, ties))
         return best, enough
 
-    def _least(self, asked: _Wanted, low: Floats, high: Floats) -> float:
+    def _least(self, asked: WantedSum, low: Floats, high: Floats) -> float:
         weights, biases = self._last
-        move = self._delta * asked.share
+        move = self._delta * _share(asked)
         row = np.array(asked.weights) @ weights
         least, _ = _interval((row - move)[None, :], (row + move)[None, :], low, high)
         return float(least[0] + np.array(asked.weights) @ biases - move)
@@ -387,9 +334,14 @@ class RobustToShift(AbstractRule):
             asked = self._known.get("target")
         if asked is None:
             raise _unknown("the target", "target")
-        if isinstance(asked, Target):
-            return asked
-        return parse_target(asked, predictor.labels)
+        if not isinstance(asked, Target):
+            asked = parse_target(asked, predictor.labels)
+        if isinstance(asked, DisagreementOf):
+            raise UnsupportedModelError(
+                "RobustToShift", "a target of scores", "the target counts trees that agree",
+                "Ask for a label or a value.",
+            )  # fmt: skip
+        return asked
 
     def _judge(self, space: FeatureSpace) -> _BoxJudge:
         predictor = self._predictor(space)
@@ -404,7 +356,7 @@ class RobustToShift(AbstractRule):
         predictor = self._predictor(x.space)
         target = self._target(predictor)
         core = _layers_of(predictor)
-        alternatives = _alternatives(core, target)
+        alternatives = wanted_sums(core, target)
         asked = [each for _, conditions in alternatives for each in conditions if math.isfinite(each.level)]
         stated: Mapping[int, tuple[LinearForm, Callable[[], float]]] = {}
         if asked:
@@ -506,7 +458,7 @@ def _layers_of(predictor: Predictor) -> AbstractLayers:
 
 
 def _write_network(
-    block: Any, x: Factual, predictor: Predictor, asked: Sequence[_Wanted], delta: float
+    block: Any, x: Factual, predictor: Predictor, asked: Sequence[WantedSum], delta: float
 ) -> list[tuple[LinearForm, Callable[[], float]]]:
     """Embed the worst network; return, for each that is asked, the form of the least and a lower bound of it."""
     layers = _layers_of(predictor).layers
@@ -532,7 +484,7 @@ def _write_network(
 
 
 def _write_linear(
-    block: Any, x: Factual, predictor: Predictor, asked: Sequence[_Wanted], delta: float
+    block: Any, x: Factual, predictor: Predictor, asked: Sequence[WantedSum], delta: float
 ) -> list[tuple[LinearForm, Callable[[], float]]]:
     """State the closed form of a linear model, likewise: |phi| is phi, its negative, or ``phi + 2 negative``."""
     ((weights, biases),) = _layers_of(predictor).layers
@@ -551,7 +503,7 @@ def _write_linear(
             Rows(block, "not_below").add(j, LinearForm(0.0, ((1.0, negative[j]),)) + form, lower=0.0)
         x.also_place(_Negatives(inputs, negative))
     sums = np.array([each.weights for each in asked])
-    moves = delta * np.array([each.share for each in asked])
+    moves = delta * np.array([_share(each) for each in asked])
     rows = sums @ weights - moves[:, None] * sign * read
     constants = sums @ biases - moves
     found: list[tuple[LinearForm, Callable[[], float]]] = []

@@ -57,6 +57,75 @@ if TYPE_CHECKING:
 _OF_RANGE: Final = 1e-2
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class WantedSum:
+    """A weighted sum of a model's scores that a target asks to reach a level, in the unit of margins.
+
+    Parameters
+    ----------
+    index
+        How its row is named.
+    weights
+        (K,) of the scores.
+    level
+        Where the slack is 0; -inf where all scores reach it, inf where none does.
+    ties
+        Whether the level itself is enough.
+    """
+
+    index: Any
+    weights: tuple[float, ...]
+    level: float
+    ties: bool
+
+
+def wanted_sums(core: AbstractRepresentation, target: Target) -> list[tuple[Any, tuple[WantedSum, ...]]]:
+    """Return what a target asks of the scores: alternatives, of which one has to hold, with the label that then wins.
+
+    Of a target that counts trees, which asks nothing of the scores, there are none.
+
+    Raises
+    ------
+    UnsupportedModelError
+        A probability is asked of a model that has none.
+    """
+    match target:
+        case Values():
+            ends = (WantedSum("low", (1.0,), target.low, True), WantedSum("high", (-1.0,), -target.high, True))
+            return [(None, tuple(end for end in ends if math.isfinite(end.level)))]
+        case ProbabilityOf():
+            return [(None, (_wanted_probability(core, target),))]
+        case Labels():
+            return [
+                (target.labels[t], tuple(_beats(core, target, t, rival) for rival in target.others))
+                for t in target.wanted
+            ]
+    return []
+
+
+def _wanted_probability(core: AbstractRepresentation, target: ProbabilityOf) -> WantedSum:
+    require_probability(core)
+    label = target.labels[target.position]
+    if core.probability == "share":
+        weights = tuple(np.eye(core.n_scores)[target.position].tolist())
+        return WantedSum(label, weights, target.at_least, True)
+    needed = score_needed(core.probability, target.position, target.at_least)
+    return WantedSum(label, (sign_of(target.position),), needed, True)
+
+
+def _beats(core: AbstractRepresentation, target: Labels, label: int, rival: int) -> WantedSum:
+    """Return that a label beats a rival; a tie of votes is one that the library breaks."""
+    index: Any = (target.labels[label], target.labels[rival])
+    if len(target.wanted) == len(target.others) == 1:
+        index = target.labels[label]
+    differences, level = core.against(label, rival)
+    if abs(level) >= NEVER:  # no score has this label, or each has
+        level = math.copysign(math.inf, level)
+    weights = tuple(slack_unit(core) * weight for weight in differences)
+    return WantedSum(index, weights, level, core.head.wins_ties(label, rival))
+
+
 def slack(
     predictor: Predictor,
     coordinates: NDArray[np.float64],
@@ -314,61 +383,24 @@ class AskedOfScores:
 
     def alternatives(self) -> Iterator[Alternative]:
         """Yield the alternatives, of which one has to hold."""
-        match self.target:
-            case Values():
-                yield None, tuple(self._range(self.target))
-            case ProbabilityOf():
-                yield None, (self._probability(self.target),)
-            case Labels():
-                for t in self.target.wanted:
-                    yield self.target.labels[t], tuple(self._beats(self.target, t, k) for k in self.target.others)
-            case DisagreementOf():
-                yield None, (self._agreement(self.target),)
+        if isinstance(self.target, DisagreementOf):
+            yield None, (self._agreement(self.target),)
+            return
+        for label, sums in wanted_sums(self._predictor.core, self.target):
+            yield label, tuple(map(self._condition, sums))
 
-    # ---- the conditions of each kind of target -----------------------------------------------------------------------
-    def _range(self, target: Values) -> Iterator[ScoreCondition]:
-        if math.isfinite(target.low):
-            yield self._condition("low", (1.0,), target.low, lambda s: s >= target.low)
-        if math.isfinite(target.high):
-            yield self._condition("high", (-1.0,), -target.high, lambda s: -s <= target.high, is_upper=True)
-
-    def _probability(self, target: ProbabilityOf) -> ScoreCondition:
-        core = self._predictor.core
-        label = target.labels[target.position]
-        p = target.at_least
-        if core.probability == "share":
-            weights = np.eye(core.n_scores)[target.position].tolist()
-            side = None
-            if not self._is_own and self._predictor.has_ties and self.margin <= default_margin(self._predictor):
-                side = RowSide(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
-            return self._condition(label, weights, p, lambda s: s >= p, side=side)
-        needed = score_needed(core.probability, target.position, p)
-        sign = sign_of(target.position)
-        if math.isinf(needed):
-            return _settled(label, holds=needed < 0.0)
-        return self._condition(
-            label,
-            (sign,),
-            needed,
-            lambda s: bool(core.head.of_position(np.array([sign * s]), target.position)[0] >= p),
-            more=link_rounding(self._predictor, target),
-        )
-
-    def _beats(self, target: Labels, t: int, k: int) -> ScoreCondition:
-        """Return that label t beats label k; a tie of votes is one that the library breaks."""
-        index: Any = (target.labels[t], target.labels[k])
-        if len(target.wanted) == len(target.others) == 1:
-            index = target.labels[t]
-        core = self._predictor.core
-        differences, level = core.against(t, k)
-        if abs(level) >= NEVER:  # no score has this label, or each has
-            return _settled(index, holds=level < 0.0)
-        weights = [slack_unit(core) * weight for weight in differences]
-        wins = core.head.wins_ties(t, k)
-        side = None
-        if not self._is_own and self._predictor.has_ties and wins and self.margin <= default_margin(self._predictor):
-            side = RowSide(level - VOTE_ROUNDING, 0.0)
-        return self._condition(index, weights, level, above_level(level, ties=wins), side=side)
+    def _condition(self, wanted: WantedSum) -> ScoreCondition:
+        """Return that a weighted sum of the scores reaches its level, with the margin, or as the library decides."""
+        if math.isinf(wanted.level):
+            return _settled(wanted.index, holds=wanted.level < 0.0)
+        is_upper = isinstance(self.target, Values) and wanted.weights[0] < 0.0
+        if is_upper:
+            form = self._block.combine([-w for w in wanted.weights]).scaled(-1.0)
+        else:
+            form = self._block.combine(wanted.weights)
+        ends = partial(self._block.range_of, wanted.weights)
+        side = self._side(wanted)
+        return ScoreCondition(wanted.index, form, ends, wanted.level, side, _Weighted(wanted.weights), is_upper)
 
     def _agreement(self, target: DisagreementOf) -> ScoreCondition:
         """Return that enough trees agree, as a share of them, half a tree short of the limit."""
@@ -381,35 +413,29 @@ class AskedOfScores:
             "trees", form, lambda: (form.constant, float(trees)), needed - 0.5, RowSide(needed, 0.0), agreeing
         )
 
-    def _condition(
-        self,
-        index: Any,
-        weights: Sequence[float],
-        level: float,
-        accepts: Callable[[float], bool],
-        *,
-        more: float = 0.0,
-        side: RowSide | None = None,
-        is_upper: bool = False,
-    ) -> ScoreCondition:
-        """Return that a weighted sum of the scores reaches a level, with the margin, or as the library decides."""
-        if side is None:
-            side = self._side(weights, level, accepts, more)
-        if is_upper:
-            form = self._block.combine([-w for w in weights]).scaled(-1.0)
-        else:
-            form = self._block.combine(weights)
-        ends = partial(self._block.range_of, weights)
-        return ScoreCondition(index, form, ends, level, side, _Weighted(tuple(weights)), is_upper)
-
-    def _side(self, weights: Sequence[float], level: float, accepts: Callable[[float], bool], more: float) -> RowSide:
+    def _side(self, wanted: WantedSum) -> RowSide:
+        """Return where the row over a sum stands."""
         predictor = self._predictor
+        level = wanted.level
         if self._is_own:
-            return right_side_of(predictor, weights, level, accepts, more=more, clear=self._is_clear)
+            accepts = above_level(level, ties=wanted.ties)
+            more = 0.0
+            if isinstance(self.target, ProbabilityOf) and predictor.core.probability != "share":
+                accepts = partial(_has_probability, predictor.core, self.target)
+                more = link_rounding(predictor, self.target)
+            return right_side_of(predictor, wanted.weights, level, accepts, more=more, clear=self._is_clear)
+        if predictor.has_ties and wanted.ties and self.margin <= default_margin(predictor):
+            return RowSide(level - VOTE_ROUNDING, 0.0)  # the library's test is >=
         core = predictor.core
         if isinstance(core, Combination) and core.votes:  # counts tie or differ by a whole vote, never by rounding
             return RowSide(level + max(self.margin, default_margin(predictor)), 0.0)
         return RowSide(level + self.margin - self.below, 0.0)
+
+
+def _has_probability(core: AbstractRepresentation, target: ProbabilityOf, signed: float) -> bool:
+    """Return whether a signed score has the probability that is asked for."""
+    scores = np.array([sign_of(target.position) * signed])
+    return bool(core.head.of_position(scores, target.position)[0] >= target.at_least)
 
 
 def require_probability(core: AbstractRepresentation) -> None:

@@ -17,22 +17,19 @@ import pandas as pd
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
-from ceopt.formulations.predictors.reaches import slack_unit
+from ceopt.formulations.predictors.reaches import WantedSum, wanted_sums
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.representation import (
-    NEVER,
     AbstractRepresentation,
     Affine,
     Decision,
     ReluNetwork,
-    score_needed,
-    sign_of,
 )
 from ceopt.formulations.predictors.ties import link_rounding, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 #: What a node admits of a column that its path splits: (least, greatest) of a number, or the ranks of levels; and
@@ -74,7 +71,13 @@ class ReadModel(Predictor):
         InvalidValueError
             Several rivals or both ends of a range decide, so no one score does.
         """
-        return self._one_scored(*self._side(parse_target(target, self.labels), target))
+        alternatives = self._wanted(target)
+        if len(alternatives) != 1 or len(alternatives[0]) != 1:
+            raise InvalidValueError(
+                "signed", "a target that one score decides", f"target is {target!r}",
+                "Ask for a label of two, a probability, AtLeast or AtMost; block.margin(target) takes every target.",
+            )  # fmt: skip
+        return self._one_scored(alternatives[0][0], target)
 
     def conditions(self, target: Any) -> tuple[tuple[ReadModel, float], ...]:
         """Return what a target asks for as models like :meth:`signed` gives, all of which have to be reached.
@@ -88,65 +91,40 @@ class ReadModel(Predictor):
             Any of several labels would do, or trees are counted.
         """
         asked = target if isinstance(target, Target) else parse_target(target, self.labels)
-        sides: list[tuple[list[float], float, bool]] = []
-        match asked:
-            case Values() if math.isfinite(asked.low) and math.isfinite(asked.high):
-                sides = [([1.0], asked.low, True), ([-1.0], -asked.high, True)]
-            case Labels() if len(asked.wanted) == 1:
-                sides = [self._against(asked.wanted[0], rival, asked) for rival in asked.others]
-            case _:
-                sides = [self._side(asked, target)]
+        alternatives = self._wanted(asked)
+        if len(alternatives) != 1:
+            raise InvalidValueError(
+                "conditions", "a target that sums of the scores decide together", f"target is {target!r}",
+                "Ask for one label, a probability or a range of values.",
+            )  # fmt: skip
         more = 0.0
         if isinstance(asked, ProbabilityOf) and self.core.probability != "share":
             more = link_rounding(self, asked)
         found = []
-        for weights, level, ties in sides:
-            undecided = sums_of(self, weights).undecided_within(level, more) if self.is_trees else 0.0
-            found.append((self._one_scored(weights, level, ties), undecided))
+        for wanted in alternatives[0]:
+            undecided = 0.0
+            if self.is_trees:
+                undecided = sums_of(self, wanted.weights).undecided_within(wanted.level, more)
+            found.append((self._one_scored(wanted, target), undecided))
         return tuple(found)
 
-    def _one_scored(self, weights: list[float], level: float, ties: bool) -> ReadModel:
-        decision: Decision = "nonnegative" if ties else "positive"
-        core = _one_score(self, np.array(weights), level, decision)
+    def _wanted(self, target: Any) -> list[tuple[WantedSum, ...]]:
+        asked = target if isinstance(target, Target) else parse_target(target, self.labels)
+        return [sums for _, sums in wanted_sums(self.core, asked)]
+
+    def _one_scored(self, wanted: WantedSum, target: Any) -> ReadModel:
+        """Return the model whose one score is a sum of this one's, less the level that it has to reach."""
+        if math.isinf(wanted.level):
+            raise InvalidValueError(
+                "signed", "a target that some scores reach and others do not", f"target is {target!r}",
+                "Ask for another.",
+            )  # fmt: skip
+        decision: Decision = "nonnegative" if wanted.ties else "positive"
+        core = _one_score(self, np.array(wanted.weights), wanted.level, decision)
         encoding = self.encoding
         if isinstance(core, Combination):
             encoding = coordinate_encoding(self.space)
         return ReadModel(core, encoding, core, self.space)
-
-    def _side(self, asked: Target, target: Any) -> tuple[list[float], float, bool]:
-        """Return weights of the scores, the level that they have to reach, and whether the level itself does."""
-        core = self.core
-        match asked:
-            case Values() if math.isinf(asked.high):
-                return [1.0], asked.low, True
-            case Values() if math.isinf(asked.low):
-                return [-1.0], -asked.high, True
-            case ProbabilityOf() if core.probability == "share":
-                return np.eye(core.n_scores)[asked.position].tolist(), asked.at_least, True
-            case ProbabilityOf() if core.probability is not None:
-                needed = score_needed(core.probability, asked.position, asked.at_least)
-                if math.isfinite(needed):
-                    return [sign_of(asked.position)], needed, True
-            case Labels() if len(asked.wanted) == len(asked.others) == 1:
-                (label,), (rival,) = asked.wanted, asked.others
-                return self._against(label, rival, target)
-        raise InvalidValueError(
-            "signed", "a target that one score decides", f"target is {target!r}",
-            "Ask for a label of two, a probability, AtLeast or AtMost; block.margin(target) takes every target.",
-        )  # fmt: skip
-
-    def _against(self, label: int, rival: int, target: Any) -> tuple[list[float], float, bool]:
-        """Return the same for one label against a rival, by their positions."""
-        weights, level = self.core.against(label, rival)
-        if abs(level) >= NEVER:
-            raise InvalidValueError(
-                "signed",
-                "a target that some scores reach and others do not",
-                f"target is {target!r}",
-                "Ask for another.",
-            )
-        weights = [slack_unit(self.core) * weight for weight in weights]
-        return weights, level, self.core.head.wins_ties(label, rival)
 
     @property
     def splits(self) -> Mapping[str, tuple[tuple[Any, Any], ...]]:
