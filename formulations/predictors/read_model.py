@@ -13,12 +13,13 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
 from ceopt.formulations.predictors.reaches import WantedSum, wanted_sums
-from ceopt.formulations.predictors.readers import open_model, read
+from ceopt.formulations.predictors.readers import of_output, open_model, read
 from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
     Affine,
@@ -52,6 +53,33 @@ class ReadModel(Predictor):
     model, space
         The user's own model, and the raw columns.
     """
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """Return what the model says of raw rows: labels, or the values of a regressor, (n,).
+
+        Parameters
+        ----------
+        rows
+            A frame, whose columns are matched by name, or a matrix (n, d) of the columns in the order of the space.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError, UnknownNameError
+            A column or a value that the space does not have, or a matrix of another width.
+        """
+        names = self.space.names
+        frame = rows
+        if isinstance(rows, pd.DataFrame):
+            frame = rows[[name for name in rows.columns if name in self.space]]
+        else:
+            matrix = np.asarray(rows)
+            if matrix.ndim != 2 or matrix.shape[1] != len(names):
+                raise InvalidValueError(
+                    "predict", f"a matrix of {len(names)} columns", f"rows has shape {matrix.shape}",
+                    f"Give one row each, in the order of the space: {', '.join(names)}.",
+                )  # fmt: skip
+            frame = pd.DataFrame(matrix, columns=list(names)).infer_objects()
+        return self.core.head.decide(self.score(self.space.coordinates(frame)))
 
     def signed(self, target: Any) -> ReadModel:
         """Return the model whose one score is at least 0 where the target is reached: a target as arrays.
@@ -312,7 +340,7 @@ _MEMORY: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
 _LOCK = Lock()
 
 
-def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
+def read_model(model: Any, space: FeatureSpace | None = None, *, output: int | None = None) -> ReadModel:
     """Read a fitted model over the raw columns of a space, to build on; what was read before is not read again.
 
     The last eight models, and hundreds of small ones, are remembered by their content, so a model that was fitted
@@ -325,6 +353,9 @@ def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
     space
         The raw columns. By default numbers without bounds, by the names that the model was fitted on or that a
         representation has.
+    output
+        Of a regressor of scikit-learn that was fitted on several columns of y, the number of one of them. What is read
+        is a model of its own: the estimator with the other outputs left out, behind the same pipeline.
 
     Returns
     -------
@@ -334,9 +365,11 @@ def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
     Raises
     ------
     UnsupportedModelError
-        As for :func:`ceopt.explain`.
+        As for :func:`ceopt.explain`; an output of a model whose outputs cannot be told apart.
     InvalidTypeError
         No space is given, and the model does not name its columns.
+    InvalidTypeError, InvalidValueError
+        There is no such output.
 
     Examples
     --------
@@ -355,6 +388,8 @@ def read_model(model: Any, space: FeatureSpace | None = None) -> ReadModel:
         space = _space_of(model)
     if not isinstance(space, FeatureSpace):
         raise InvalidTypeError("read", "a FeatureSpace", f"space is {type(space).__name__}", "Describe the columns.")
+    if output is not None:
+        model = of_output(model, output)
     if isinstance(model, ReadModel):
         return model
     content = None

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
@@ -275,12 +276,19 @@ def one_of(who: str, what: str, name: str, choices: Sequence[str]) -> str:
     return name
 
 
-def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool, gaps: bool = False) -> Any:
+def matrix_of(
+    who: str, x: Any, n_inputs: int, *, exactly: bool, gaps: bool = False, columns: tuple[str, ...] | None = None
+) -> Any:
     """Return a matrix of finite numbers with ``n_inputs`` columns (or more unless ``exactly``), or refuse it.
 
-    A sparse one stays sparse. With ``gaps`` it may hold NaN.
+    A sparse one stays sparse. With ``gaps`` it may hold NaN. Of a frame the ``columns`` count, where they are named.
     """
     matrix: Any = x
+    if columns is not None and isinstance(x, pd.DataFrame):
+        for name in columns:
+            if name not in x.columns:
+                raise UnknownNameError.among(who, "column", name, tuple(x.columns))
+        x = x[list(columns)]
     if not sp.issparse(x):  # a sparse one was made by an encoding, whose numbers are finite
         matrix = as_numbers(who, "X", x, gaps=gaps)
     wide = matrix.shape[1] if matrix.ndim == 2 else -1
@@ -389,7 +397,8 @@ class AbstractLayers(AbstractRepresentation):
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else, layer by layer in the library's width."""
-        h = matrix_of(f"{type(self).__name__}.score", x, self.n_inputs, exactly=True).astype(self.dtype)
+        h = matrix_of(f"{type(self).__name__}.score", x, self.n_inputs, exactly=True, columns=self.columns)
+        h = h.astype(self.dtype)
         for (w, b), activation in zip(self.layers, (*self.between, "identity"), strict=True):
             h = h @ w.T.astype(self.dtype) + b.astype(self.dtype)
             if activation == "relu":

@@ -437,7 +437,8 @@ class TreeEnsemble(AbstractRepresentation):
 
         A missing cell is NaN, where the trees take it.
         """
-        matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False, gaps=self.takes_missing)
+        takes = self.takes_missing
+        matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False, gaps=takes, columns=self.columns)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(matrix.astype(self.input_dtype).astype(np.float64))
 

@@ -20,6 +20,8 @@ and may have
     keep its columns apart;
 ``read_composite(estimator, behind)``
     -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else;
+``one_output(estimator, output)``
+    -> the estimator of one of the outputs that an estimator was fitted on;
 ``MODELS``
     kind of model -> names, for the table of ``ceopt models`` and of docs/reference/models.md.
 
@@ -48,14 +50,14 @@ from ceopt.formulations.predictors.readers.agreement import (
     require_agreement,
     require_prediction,
 )
-from ceopt.formulations.predictors.readers.pipeline import encode, split
+from ceopt.formulations.predictors.readers.pipeline import encode, ending_in, split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError, MissingLibraryError, UnknownNameError, UnsupportedModelError
 
-__all__ = ["SUFFIXES", "Behind", "is_function", "open_model", "read"]
+__all__ = ["SUFFIXES", "Behind", "is_function", "of_output", "open_model", "read"]
 
 # ==== Readers: a fitted model of some library becomes a representation with that library's exact semantics ============
 
@@ -159,6 +161,31 @@ def open_model(model: Any) -> Any:
     if module is None or not hasattr(module, "open_model"):
         return model
     return module.open_model(model)
+
+
+def of_output(model: Any, output: Any) -> Any:
+    """Return a fitted model for one of the outputs of another, by its number: its estimator with the others left out.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Its outputs cannot be told apart.
+    InvalidTypeError, InvalidValueError
+        It has no such output.
+    """
+    opened = open_model(model)
+    if isinstance(opened, AbstractRepresentation | Predictor):
+        raise UnsupportedModelError(
+            "read", "a fitted model of several outputs", f"it is {type(opened).__name__}", "Leave output out."
+        )
+    estimator = split(opened)[1]
+    library = _module(_root(estimator))
+    if library is None or not hasattr(library, "one_output"):
+        raise UnsupportedModelError(
+            "read", "a model whose outputs can be told apart", f"it is {type(estimator).__name__}",
+            "Fit one model per output.",
+        )  # fmt: skip
+    return ending_in(opened, library.one_output(estimator, output))
 
 
 def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace) -> Predictor:

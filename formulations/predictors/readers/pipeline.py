@@ -21,6 +21,7 @@ transform on probe rows, and the result is compared with the encoding bit for bi
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -342,6 +343,21 @@ def split(model: Any) -> tuple[list[Any], Any]:
             "a pipeline that ends in an estimator", f"it ends in {_title(model)}", "Add a classifier or regressor."
         )
     return steps, model
+
+
+def ending_in(model: Any, estimator: Any) -> Any:
+    """Return a fitted model with another estimator at its end, behind the same steps; searches are left behind."""
+    name = _name(model)
+    if name in _SEARCHES:
+        return ending_in(model.best_estimator_, estimator)
+    if name == "FrozenEstimator":
+        return ending_in(model.estimator, estimator)
+    if name != "Pipeline":
+        return estimator
+    same = copy.copy(model)
+    title, last = model.steps[-1]
+    same.steps = [*model.steps[:-1], (title, ending_in(last, estimator))]
+    return same
 
 
 def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encoding:

@@ -11,12 +11,21 @@ import pandas as pd
 import pyomo.environ as pyo
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier
+from sklearn.ensemble import (
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed, predictors
@@ -261,3 +270,100 @@ def test_without_a_space_columns_are_numbers_by_the_models_own_names() -> None:
     assert (read.space.names, read.space["age"].kind) == (("income", "age"), "continuous")
     with pytest.raises(InvalidTypeError, match="does not name its columns"):
         predictors.read(LinearRegression().fit(X[["income", "age"]].to_numpy(), X["age"]))
+
+
+# ---- several outputs, and many rows ----------------------------------------------------------------------------------
+NUMBERS = pd.DataFrame(RNG.normal(size=(80, 3)), columns=list("abc"))
+SEVERAL = pd.DataFrame(
+    {"p": NUMBERS["a"] - 2.0 * NUMBERS["b"], "q": NUMBERS["c"] ** 2, "r": NUMBERS["a"] * NUMBERS["b"]}
+)
+BOXED = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=-2, upper=2, mad=1.0) for name in "abc"])
+OUTPUTS = [
+    LinearRegression(),
+    Ridge(fit_intercept=False),
+    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", random_state=0)),
+    DecisionTreeRegressor(max_depth=4, random_state=0),
+    RandomForestRegressor(4, max_depth=4, random_state=0),
+    ExtraTreesRegressor(3, max_depth=4, random_state=0),
+    MultiOutputRegressor(Ridge()),
+    GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", OUTPUTS, ids=lambda one: type(one).__name__)
+def test_one_of_several_outputs(estimator):
+    """What the library says of that column, as numbers and in a program; the model given is left as it was."""
+    model = estimator.fit(NUMBERS, SEVERAL)
+    before = model.predict(NUMBERS)
+    for output in range(3):
+        found = predictors.read(model, BOXED, output=output)
+        assert found.labels is None
+        np.testing.assert_allclose(found.predict(NUMBERS), before[:, output], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.model.predict(NUMBERS), before[:, output], rtol=1e-9, atol=1e-9)
+        m = pyo.ConcreteModel()
+        m.x = Factual(BOXED, NUMBERS.iloc[0].clip(-2, 2))
+        m.value = embed(found, m.x)
+        m.most = pyo.Objective(expr=m.value.score, sense=pyo.maximize)
+        result = solve(m)
+        row = m.x.decode(result.solutions[0]).to_frame().T.astype(float)
+        assert result.status == "optimal"
+        assert result.objective == pytest.approx(model.predict(row)[0, output], abs=1e-5)
+        assert result.objective >= model.predict(NUMBERS.clip(-2, 2))[:, output].max() - 1e-5
+    np.testing.assert_array_equal(model.predict(NUMBERS), before)
+
+
+def test_an_output_is_refused_by_name():
+    model = LinearRegression().fit(NUMBERS, SEVERAL)
+    for output in ("q", True, 1.0):
+        with pytest.raises(InvalidTypeError, match="the number of an output, but output is"):
+            predictors.read(model, BOXED, output=output)
+    for output in (3, -1):
+        with pytest.raises(InvalidValueError, match="needs an output from 0 to 2, but output is"):
+            predictors.read(model, BOXED, output=output)
+    for other in (
+        LogisticRegression().fit(NUMBERS, NUMBERS["a"] > 0),
+        BaggingRegressor(n_estimators=2).fit(NUMBERS, SEVERAL),
+    ):
+        with pytest.raises(UnsupportedModelError, match="a regressor whose outputs can be told apart"):
+            predictors.read(other, BOXED, output=0)
+    with pytest.raises(UnsupportedModelError, match="several outputs, but it is Affine"):
+        predictors.read(Affine([1.0, 0.0, 0.0], 0.0), BOXED, output=0)
+    with pytest.raises(UnsupportedModelError, match=r"or read one: predictors.read\(model, space, output=0\)"):
+        predictors.read(model, BOXED)
+    alone = LinearRegression().fit(NUMBERS, SEVERAL["p"])
+    assert predictors.read(alone, BOXED, output=0).predict(NUMBERS) == pytest.approx(alone.predict(NUMBERS))
+
+
+def test_many_rows_are_predicted_by_name_and_in_order():
+    model = pipeline(GradientBoostingClassifier(n_estimators=5, random_state=0))
+    found = predictors.read(model, SPACE)
+    expected = model.predict(X)
+    assert (found.predict(X) == expected).all()
+    assert (found.predict(X[["age", "income", "job"]].assign(more=1.0)) == expected).all()
+    assert (found.predict(X[list(SPACE.names)].to_numpy()) == expected).all()
+    with pytest.raises(InvalidValueError, match=r"a matrix of 3 columns, but rows has shape \(200, 2\)"):
+        found.predict(X.to_numpy()[:, :2])
+    with pytest.raises(ceopt.CeoptError, match="age"):
+        found.predict(X[["income", "job"]])
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        Affine([1.0, -2.0], 0.5, columns=("a", "c")),
+        ReluNetwork([[[1.0, -2.0]], [[1.0]]], [[0.5], [0.0]], columns=("a", "c")),
+        TreeEnsemble(
+            [{"feature": 1, "threshold": 0.1, "left": {"value": -1.0}, "right": {"value": 1.0}}],
+            n_inputs=2,
+            columns=("a", "c"),
+        ),
+    ],
+    ids=lambda core: type(core).__name__,
+)
+def test_a_representation_with_names_takes_the_columns_of_a_frame_by_them(core):
+    by_place = core.predict(NUMBERS[["a", "c"]].to_numpy())
+    assert (core.predict(NUMBERS) == by_place).all()
+    assert (core.predict(NUMBERS[["c", "b", "a"]]) == by_place).all()
+    with pytest.raises(ceopt.CeoptError, match="column"):
+        core.predict(NUMBERS[["a", "b"]])

@@ -58,6 +58,7 @@ from ceopt.formulations.predictors.readers.sklearn.members import (
     leaf_scores,
     relabelled,
 )
+from ceopt.formulations.predictors.readers.sklearn.outputs import one_output
 from ceopt.formulations.predictors.readers.sklearn.trees import BOOSTING, ENSEMBLES, TREES, own_steps
 from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
@@ -74,7 +75,9 @@ from ceopt.solvers.checks import Floats
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.readers import Behind
 
-__all__ = ["COMPOSITES", "ESTIMATORS", "MODELS", "own_scores", "own_steps", "read_composite", "read_estimator"]
+__all__ = [
+    "COMPOSITES", "ESTIMATORS", "MODELS", "one_output", "own_scores", "own_steps", "read_composite", "read_estimator",
+]  # fmt: skip
 
 # ==== Linear models of scikit-learn: the score is ``coef_ @ x + intercept_`` ==========================================
 
@@ -93,7 +96,8 @@ def _regressor(model: Any, dtype: str) -> Affine:
     if coef.ndim != 1:
         raise refuse(
             "one output", f"{type(model).__name__} was fitted on y with {coef.shape[0]} column(s)",
-            "Fit it on a one-dimensional y, one model per output.",
+            "Fit it on a one-dimensional y, one model per output, or read one: predictors.read(model, space, "
+            "output=0).",
         )  # fmt: skip
     return Affine(coef, dense(model.intercept_), dtype=_width(coef, dtype))
 
@@ -174,7 +178,11 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
         )  # fmt: skip
     labels = class_labels(model)
     if labels is None and model.n_outputs_ != 1:
-        raise refuse("one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output.")
+        raise refuse(
+            "one output",
+            f"{name} was fitted on {model.n_outputs_}",
+            "Fit one model per output, or read one: predictors.read(model, space, output=0).",
+        )
     if labels is not None and model.n_outputs_ > 1 and model.out_activation_ != "softmax":
         raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
     width = str(np.result_type(dtype, np.float32, *model.coefs_))

@@ -98,7 +98,9 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     name = type(model).__name__
     if model.n_outputs_ != 1:
         raise refuse(
-            "one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output, on one-dimensional y."
+            "one output",
+            f"{name} was fitted on {model.n_outputs_}",
+            "Fit one model per output, on one-dimensional y, or read one: predictors.read(model, space, output=0).",
         )
     labels = class_labels(model)
     members = getattr(model, "estimators_", [model])
