@@ -295,10 +295,10 @@ def solve_people(
         why=False,
     )
     run = _Run(model, people, prepare(asked.model, asked.space, settings), began, given["relative_gap"])
-    part = _part_of_own_columns(model, people)
-    if part:
+    reason = _use_of_own_columns(model, people)
+    if reason:
         cost = _cost_in_another_way(people, compile_model(model))
-        return _Whole(run, f"{part} takes a person's own columns", cost).result()
+        return _Whole(run, reason, cost).result()
     with people.without_parts():
         cost = _cost_in_another_way(people, compile_model(model))
     if cost:
@@ -330,16 +330,19 @@ def _people_in(model: Any) -> People:
 # ==== Whether each person may be asked alone ==========================================================================
 
 
-def _part_of_own_columns(model: Any, people: People) -> str:
-    """Return the name of a row or objective over a person's own Vars; nothing where there is none."""
+def _use_of_own_columns(model: Any, people: People) -> str:
+    """Return in words what is asked of a person's own Vars beyond what the block states; nothing if nothing is."""
     if not people.is_written:
         return ""
+    added = people.added()
+    if added:
+        return added
     own = {id(var) for block in people.each.values() for var in block.component_data_objects(pyo.Var)}
     with people.without_parts():
         stated = list(model.component_data_objects((pyo.Constraint, pyo.Objective, pyo.SOSConstraint), active=True))
     for part in stated:
         if any(id(var) in own for var in _vars_in(part)):
-            return str(part.name)
+            return f"{part.name} takes a person's own columns"
     return ""
 
 
@@ -353,7 +356,7 @@ def _vars_in(part: Any) -> Iterable[Any]:
 def _cost_in_another_way(people: People, compiled: CompiledModel) -> str:
     """Return where a cost is not "less is better", in words; nothing where it is so everywhere.
 
-    Rows inside the block state what a cost is, and are passed over.
+    Rows that state what a cost is are passed over.
     """
     columns: dict[int, Any] = {}
     for label, var in people.cost.items():
@@ -367,7 +370,7 @@ def _cost_in_another_way(people: People, compiled: CompiledModel) -> str:
     if (compiled.sense * compiled.c[places] < 0.0).any():
         return "the objective is better where a cost is more"
     for matrix, part in _curved_parts(compiled):
-        if not _is_inside(part, people) and matrix[:, places].nnz:
+        if not people.prices(part) and matrix[:, places].nnz:
             return f"{'the objective' if part is None else part.name} takes a cost otherwise than as a sum"
     for one in compiled.sets:
         if np.isin(one.members, places).any():
@@ -376,7 +379,7 @@ def _cost_in_another_way(people: People, compiled: CompiledModel) -> str:
     for row, place, value in zip(*entries.coords, entries.data, strict=True):
         is_better = value > 0.0 and math.isinf(compiled.row_lb[row])
         is_better |= value < 0.0 and math.isinf(compiled.row_ub[row])
-        if value != 0.0 and not is_better and not _is_inside(compiled.rows[row], people):
+        if value != 0.0 and not is_better and not people.prices(compiled.rows[row]):
             name = columns[int(places[place])].name
             return f"{compiled.rows[row].name} does not hold at less of {name} whenever it holds"
     return ""
@@ -391,14 +394,6 @@ def _curved_parts(compiled: CompiledModel) -> Iterable[tuple[Any, Any]]:
         yield row.a.tocsc(), row.constraint
     for cone in compiled.cones:
         yield cone.matrix.tocsc(), cone.constraint
-
-
-def _is_inside(part: Any, people: People) -> bool:
-    """Tell whether a row is one of those that state a person."""
-    block = None if part is None else part.parent_block()
-    while block is not None and block.parent_block() is not people:
-        block = block.parent_block()
-    return block is not None and block.parent_component() is people.component("each")
 
 
 # ==== What both ways share ============================================================================================
@@ -486,6 +481,8 @@ class _Run:
             people.cost[label].set_value(costs[label], skip_validation=True)
         with people.without_parts():
             broken = _broken_row(self.model)
+            stated = list(self.model.component_data_objects(pyo.Objective, active=True))
+        if not stated and people.is_written:  # it may stand beside somebody's columns
             stated = list(self.model.component_data_objects(pyo.Objective, active=True))
         if broken:
             return None, f"With what the people cost, {broken} does not hold."
@@ -735,8 +732,8 @@ class _Decomposed:
         if found.status.has_answers:
             point = run.people.space.row(found[0].frame)
             person.take(point, run.prepared.settings.cost.value(run.people.space, run.people.points[label], point))
-        elif found.status in {Status.ERROR, Status.REJECTED}:
-            self._failure = f"Row {label!r}: {found.reason}"
+        if found.status in {Status.ERROR, Status.REJECTED} or (person.is_final and found.status is Status.FEASIBLE):
+            self._failure = self._failure or f"Row {label!r}: {found.reason}"
 
     # ---- the result --------------------------------------------------------------------------------------------------
     def _told(self, best: tuple[PeopleSolution | None, str], bound: float | None, solver: str) -> PeopleResult:

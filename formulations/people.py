@@ -205,6 +205,30 @@ class People(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         numbers = [feature.name for feature in self.space if not feature.is_finite]
         return all(price.kind == "linear" for name in numbers for price in prices[name])
 
+    def added(self) -> str:
+        """Return in words what was added to the parts that state each person, or changed there; else nothing.
+
+        Rows that a person's columns add on use count too, as nobody knows whose they are.
+        """
+        if not self.is_written:
+            return ""
+        written = {id(part): size for part, size in self._stated}
+        for part, size in _stated_in(self.each):
+            if written.get(id(part)) != size:
+                return f"{part.name} stands among a person's own columns"
+        before = {id(var): rest for var, *rest in self._bounded}
+        for var, *rest in _bounded_in(self.each):
+            if before.get(id(var)) != rest:
+                return f"{var.name} is fixed or bounded, and one of a person's own columns"
+        return ""
+
+    def prices(self, part: Any) -> bool:
+        """Tell whether a row is the one that states somebody's cost."""
+        if part is None or not self.is_written:
+            return False
+        block = part.parent_block()
+        return block.component("paid") is part and block.parent_component() is self.each
+
     def broken_today(self, label: Any) -> str:
         """Return the rule, or the column out of its reach, that keeps a person from staying; else nothing."""
         point = self.points[label]
@@ -249,6 +273,7 @@ class People(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             with PauseGC():
                 for place, label in enumerate(self.labels):
                     self._write_person(self.each[label], label, self.rows.iloc[[place]])
+            self._stated, self._bounded = _stated_in(self.each), _bounded_in(self.each)
         except BaseException:
             self._is_written = False
             self.del_component("each")
@@ -318,6 +343,18 @@ def shared_budget(block: People, limit: float) -> Any:
     return pyo.Constraint(expr=pyo.quicksum(block.cost.values()) <= most)
 
 
+def _stated_in(each: Any) -> list[tuple[Any, int]]:
+    """Return rows, sets and objectives inside some blocks, and how many members each has."""
+    kinds = (pyo.Constraint, pyo.SOSConstraint, pyo.Objective)
+    return [(part, len(part)) for block in each.values() for part in block.component_objects(kinds)]
+
+
+def _bounded_in(each: Any) -> list[tuple[Any, float | None, float | None, bool]]:
+    """Return the Vars inside some blocks, with their bounds and whether they are fixed."""
+    own = [var for block in each.values() for var in block.component_data_objects(pyo.Var)]
+    return [(var, var.lb, var.ub, var.fixed) for var in own]
+
+
 def _checked_frame(people: Any, space: FeatureSpace) -> pd.DataFrame:
     """Return the people as a frame of the space's columns, or refuse what is no table of people."""
     if not isinstance(people, pd.DataFrame):
@@ -332,11 +369,31 @@ def _checked_frame(people: Any, space: FeatureSpace) -> pd.DataFrame:
         raise InvalidValueError(
             _WHO, "labels that differ", f"{twice!r} stands in people.index twice", "Use people.reset_index(drop=True)."
         )
-    if labels.hasnans:
-        raise InvalidValueError(_WHO, "a label a person", "one is missing", "Use people.reset_index(drop=True).")
+    _check_labels(labels.tolist())
     warn_of(_WHO, space, people=people)
     frame: pd.DataFrame = known_part(space, people).copy()
     return frame
+
+
+def _check_labels(labels: list[Any]) -> None:
+    """Refuse missing labels, and tuples that Pyomo would take for other ones."""
+    lengths: dict[int, Any] = {}
+    for label in labels:
+        parts = label if isinstance(label, tuple) else (label,)
+        lengths.setdefault(len(parts), label)
+        if any(isinstance(part, tuple) for part in parts) or (isinstance(label, tuple) and len(label) < 2):
+            raise InvalidValueError(
+                _WHO, "labels that Pyomo takes as they are", f"{label!r} stands in people.index",
+                "Use people.reset_index(drop=True).",
+            )  # fmt: skip
+        if any(pd.isna(part) for part in parts):
+            raise InvalidValueError(_WHO, "a label a person", "one is missing", "Use people.reset_index(drop=True).")
+    if len(lengths) > 1:
+        first, second, *_ = lengths.values()
+        raise InvalidValueError(
+            _WHO, "labels of as many parts each", f"{first!r} and {second!r} stand in people.index",
+            "Use people.reset_index(drop=True).",
+        )  # fmt: skip
 
 
 def _points(rows: pd.DataFrame, space: FeatureSpace) -> dict[Any, dict[str, float]]:

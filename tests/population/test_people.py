@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from draws import draws
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyomo.core.expr import identify_variables
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -285,6 +287,20 @@ def test_people_without_an_answer_are_not_served_and_named(kind):
     assert ceopt.solvers.solve(m).objective == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("labels", [[("a", 1), ("a", 2), ("b", 1)], [-1, -2, 7], [2.5, "x", 3]])
+@pytest.mark.parametrize("whole", [False, True])
+def test_labels_of_any_kind(labels, whole):
+    model, people = drawn("boosting", 1, 3)
+    people = people.set_axis(pd.Index(labels))
+    m = built(model, people)
+    m.most = pyo.Objective(expr=sum(m.people.served.values()), sense=pyo.maximize)
+    if whole:
+        m.row = pyo.Constraint(expr=sum(m.people.cost.values()) >= 1.0)
+    result = ceopt.solve_people(m)
+    assert (result.status, result.decomposed) == ("optimal", not whole)
+    checked(m, result, model, people)
+
+
 def test_equal_people_are_asked_once(monkeypatch):
     model = fitted("network", 0)
     person = GRID[model.predict(GRID) == "no"].iloc[[5]]
@@ -381,6 +397,67 @@ def test_a_cost_with_a_floor_is_one_program():
     m.people.cost["ann"].setlb(4.0)
     result = ceopt.solve_people(m)
     assert (result.decomposed, result.objective) == (False, pytest.approx(-10.0 + 4.0 + 2.0))
+
+
+def own(m: Any) -> Any:
+    return m.people.person["ann"]
+
+
+def fixed(m: Any) -> None:
+    (income,) = identify_variables(own(m).x.raw["income"])
+    income.fix(8)
+
+
+def bounded(m: Any) -> None:
+    (income,) = identify_variables(own(m).x.raw["income"])
+    income.setlb(7)
+
+
+INSIDE = {
+    "in the block": (lambda m: setattr(m.people, "row", pyo.Constraint(expr=m.people.cost["ann"] >= 5.0)), -3.0),
+    "equal": (
+        lambda m: setattr(m.people, "row", pyo.Constraint(expr=m.people.cost["ann"] == m.people.cost["bob"])), -4.0,
+    ),
+    "beside a person": (
+        lambda m: setattr(own(m), "row", pyo.Constraint(expr=own(m).x.raw["income"] >= 7.0)), -2.0,
+    ),
+    "in a list": (lambda m: own(m).stays.add(m.people.cost["ann"] >= 5.0), -3.0),
+    "fixed": (fixed, -1.0),
+    "bounded": (bounded, -2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+@pytest.mark.parametrize("cloned", [False, True])
+def test_what_is_added_inside_the_block_holds(name, cloned):
+    add, expected = INSIDE[name]
+    m = two()
+    if cloned:
+        m.people.write()
+        m = m.clone()
+    add(m)
+    if cloned:
+        m = m.clone()
+    result = ceopt.solve_people(m)
+    assert (result.status, result.objective) == ("optimal", pytest.approx(expected))
+    assert not result.decomposed
+    assert "people" in result.why_whole
+
+
+def test_an_objective_beside_a_person_is_the_objective():
+    m = two()
+    m.cost.deactivate()
+    own(m).goal = pyo.Objective(expr=own(m).x.raw["income"], sense=pyo.maximize)
+    result = ceopt.solve_people(m)
+    assert (result.status, result.objective, result.decomposed) == ("optimal", 9.0, False)
+
+
+def test_a_copy_of_what_is_written_is_asked_alone():
+    m = two()
+    m.people.write()
+    copied = m.clone()
+    assert ceopt.solve_people(copied).decomposed
+    assert pickle.loads(pickle.dumps(copied)).people.added() == ""
 
 
 def test_costs_that_are_known_from_below_alone_are_refused_where_more_is_better():
@@ -486,6 +563,22 @@ def test_an_answer_that_the_model_refuses_is_not_returned(monkeypatch):
         assert result.status in {"rejected", "feasible", "optimal"}
 
 
+def test_who_is_asked_in_vain_is_asked_twice_at_most(monkeypatch):
+    """A search that ends by itself without a proof ends no better the next time."""
+    m = two()
+    m.people.asked = replace(m.people.asked, constraints=(ceopt.MaxChanges(1),))
+    own = ceopt.people.search
+
+    def unproved(*given, **more):
+        return replace(own(*given, **more), status=ceopt.Status.FEASIBLE, bound=0.0, reason="Nothing is proved.")
+
+    monkeypatch.setattr(ceopt.people, "search", unproved)
+    result = ceopt.solve_people(m, time_limit_s=20.0)
+    assert (result.status, result.objective, result.bound) == ("feasible", pytest.approx(-5.0), pytest.approx(-10.0))
+    assert result.asked <= 4
+    assert result.reason.startswith("The gap could not be closed. Row 'ann': Nothing is proved.")
+
+
 def test_a_solver_that_stops_is_reported(monkeypatch):
     m = two()
     own = ceopt.people.solve
@@ -514,6 +607,15 @@ def test_bad_people_are_refused_by_name():
         built(model, people.assign(income=[1.0, 2.0, math.nan]))
     with pytest.raises(InvalidValueError, match="one is missing"):
         built(model, people.set_axis([1.0, 2.0, math.nan]))
+    for parts in ([("a", 1), ("b", math.nan), ("b", 2)], [1, None, 3]):
+        with pytest.raises(InvalidValueError, match="one is missing"):
+            built(model, people.set_axis(pd.Index(parts)))
+    with pytest.raises(InvalidValueError, match=r"\('b', \('c', 2\)\) stands in people.index"):
+        built(model, people.set_axis(pd.Index([("a", 1), ("b", ("c", 2)), ("d", 3)], tupleize_cols=False)))
+    with pytest.raises(InvalidValueError, match=r"\('a',\) stands in people.index"):
+        built(model, people.set_axis(pd.Index([("a",), ("b",), ("c",)], tupleize_cols=False)))
+    with pytest.raises(InvalidValueError, match=r"'z' and \('a', 1\) stand in people.index"):
+        built(model, people.set_axis(pd.Index(["z", ("a", 1), ("b", 2)], tupleize_cols=False)))
     with pytest.raises(ceopt.CeoptError, match="perhaps"):
         People(model, people, SPACE, target="perhaps")
     with pytest.raises(InvalidValueError, match="Hull learns from some"):
