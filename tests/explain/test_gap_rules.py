@@ -16,6 +16,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -28,6 +29,7 @@ from ceopt import (
     IfThen,
     Linear,
     MaxChanges,
+    RobustToShift,
     RobustValidity,
 )
 from ceopt.cli.inputs import read_rules
@@ -202,13 +204,29 @@ def test_rules_of_a_file_may_name_missing_cells(tmp_path: Path) -> None:
     assert third.violation(SPACE, home, home | {"income": 5.0}) == 1.0
 
 
-def test_what_a_pipeline_makes_of_a_gap_is_certain_enough() -> None:
-    """RobustValidity is about parameters: a cell that an imputer fills counts as what it is filled with."""
-    columns = ["income", "score"]
-    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(DATA[columns], LABELS)
-    space = ceopt.FeatureSpace([SPACE["income"], SPACE["score"]])
+def by_moments(model: Any) -> Any:
     mean = np.append(model[-1].coef_[0], model[-1].intercept_[0])
-    rule = RobustValidity(mean, 0.01 * np.eye(3), 0.05, 0.8, model=model)
+    return RobustValidity(mean, 0.01 * np.eye(3), 0.05, 0.8, model=model)
+
+
+def by_box(model: Any) -> Any:
+    return RobustToShift(0.1, target=1, model=model)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "ruled"),
+    [
+        (LogisticRegression(), by_moments),
+        (LogisticRegression(), by_box),
+        (MLPClassifier((3,), solver="lbfgs", alpha=0.1, random_state=0), by_box),
+    ],
+)
+def test_what_a_pipeline_makes_of_a_gap_is_certain_enough(estimator: Any, ruled: Callable[[Any], Any]) -> None:
+    """They are about parameters: a cell that an imputer fills counts as what it is filled with."""
+    columns = ["income", "score"]
+    model = make_pipeline(SimpleImputer(), StandardScaler(), estimator).fit(DATA[columns], LABELS)
+    space = ceopt.FeatureSpace([SPACE["income"], SPACE["score"]])
+    rule = ruled(model)
     is_asked = (model.predict(DATA[columns]) == 0) & (DATA["income"].isna() | (DATA["score"] == -9))
     people = DATA[columns][is_asked].head(3)
     with warnings.catch_warnings():
