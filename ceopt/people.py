@@ -580,11 +580,12 @@ class _Decomposed:
                 optimistic = self._coupled("low")
                 solver = f"{optimistic.solver} {optimistic.version}"
                 if optimistic.status is Stop.INFEASIBLE:
-                    return self._ended(Status.INFEASIBLE, None, "Proved: no choice of people keeps every row.", solver)
+                    return self._ended(Status.INFEASIBLE, None, _WORDS[Stop.INFEASIBLE], solver)
                 bound = optimistic.bound
                 self._interrupted = optimistic.status is Stop.INTERRUPTED
                 if not optimistic.solutions:
-                    return self._ended(_STATUS[optimistic.status], bound, optimistic.message, solver)
+                    reason = optimistic.message or _WORDS[optimistic.status]
+                    return self._ended(_STATUS[optimistic.status], bound, reason, solver)
                 picked = {id(self._of[label]): self._of[label] for label in run.served_now()}
                 is_open = [person for person in picked.values() if self._is_open(person)]
                 if not is_open and all(person.low == person.cost for person in picked.values()):
@@ -813,7 +814,10 @@ class _Whole:
             if not result.solutions:
                 if failure and result.status is Stop.INFEASIBLE:
                     break
-                return self._ended(_STATUS[result.status], bound, result.message or _WORDS[result.status], solver)
+                reason = _WORDS[result.status]
+                if result.status not in {Stop.INFEASIBLE, Stop.INTERRUPTED}:
+                    reason = result.message or reason
+                return self._ended(_STATUS[result.status], bound, reason, solver)
             points = {label: dict(people.each[label].x.decoded()) for label in run.served_now()}
             solution, failure = run.answer(points)
             if solution is not None:
@@ -858,6 +862,8 @@ _STATUS: Final = {
     Stop.ERROR: Status.ERROR,
 }
 _WORDS: Final = {
+    Stop.OPTIMAL: "",
+    Stop.FEASIBLE: "",
     Stop.INFEASIBLE: "Proved: no choice of people keeps every row.",
     Stop.TIME_LIMIT: "The time limit is used up.",
     Stop.INTERRUPTED: "The search was interrupted.",

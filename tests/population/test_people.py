@@ -460,6 +460,17 @@ def test_a_copy_of_what_is_written_is_asked_alone():
     assert pickle.loads(pickle.dumps(copied)).people.added() == ""
 
 
+def test_who_is_not_served_stays_and_pays_nothing_in_one_program_too():
+    for row in (lambda p: p.cost["ann"] >= 1.0, lambda p: p.person["ann"].x.raw["income"] >= 3.0):
+        m = two()
+        m.row = pyo.Constraint(expr=row(m.people))
+        assert ceopt.solve_people(m).status == "optimal"
+        m.people.served["ann"].fix(0)
+        result = ceopt.solve_people(m)
+        assert (result.status, result.decomposed) == ("infeasible", False)
+        assert "Proved" in result.reason
+
+
 def test_costs_that_are_known_from_below_alone_are_refused_where_more_is_better():
     m = pyo.ConcreteModel()
     model, people = drawn("logistic", 1, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -54,6 +55,7 @@ ESTIMATORS: dict[str, Any] = {
 }
 
 
+@functools.cache
 def fitted(kind: str, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     score = GRID["income"] - 1.5 * GRID["debt"] + rng.normal(size=len(GRID))
@@ -88,11 +90,20 @@ WEIGHTS = st.lists(st.sampled_from([0.25, 0.5, 1.0, 1.7, 3.0]), min_size=5, max_
 COSTS = [ceopt.L1(scale="none"), ceopt.L2(scale="none", squared=True), ceopt.L2(scale="none"), "l0", "few_changes"]
 
 
-@draws(200, deadline=None)
+@pytest.fixture(scope="module")
+def in_small_rounds():
+    """Walk through a grid of hundreds of points in rounds of a few."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(least_costs, "_ROUNDS", (2, 8, 30, 90, 400_000))
+        yield
+
+
+@pytest.mark.usefixtures("in_small_rounds")
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@draws(120, deadline=None)
 @given(
-    kind=st.sampled_from(list(ESTIMATORS)), seed=st.integers(0, 8), place=st.integers(0, len(GRID) - 1),
-    weights=WEIGHTS,
-    cost=st.sampled_from(COSTS), target=st.sampled_from(["yes", ceopt.Probability("yes", 0.7)]),
+    seed=st.integers(0, 8), place=st.integers(0, len(GRID) - 1), weights=WEIGHTS, cost=st.sampled_from(COSTS),
+    target=st.sampled_from(["yes", ceopt.Probability("yes", 0.7)]),
 )  # fmt: skip
 def test_least_costs_are_those_of_listing_every_point(kind, seed, place, weights, cost, target):
     model, space = fitted(kind, seed), space_of(weights)
