@@ -209,6 +209,8 @@ def grid_around(
         part = reach[feature.name]
         start = factual[feature.name]
         values = {start, *part.labels, *ends.get(feature.name, ())}
+        if isinstance(part, Interval) and feature.is_label(start) and not part.is_point:
+            values.add(part.clip(0.0))  # the amounts are a cell of their own, even where no cut parts them
         if isinstance(part, Levels):
             values = {start, *part.values}
         elif not predictor.is_trees and not part.is_point:

@@ -14,7 +14,7 @@ from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -174,3 +174,33 @@ def test_only_sums_over_the_columns_without_rules_are_taken():
     values = make_pipeline(logistic[0], Ridge()).fit(GRID, GRID["income"] - GRID["debt"])
     prepared = prepare(values, space, Settings(target=ceopt.Between(2.0, 2.5)))  # the nearer end decides: no sum
     assert ColumnGains.of(prepared, space.coordinates(GRID.iloc[::40])) is None
+
+
+@pytest.mark.parametrize("held", [-9.0, math.nan])
+@pytest.mark.parametrize("seed", range(4))
+def test_of_who_holds_a_code_or_nothing_the_amounts_are_walked_too(held, seed):
+    """Also where no cut parts the amounts themselves: a split between the code and all of them is enough."""
+    space = ceopt.FeatureSpace(
+        [
+            ceopt.Feature("asked", kind="integer", lower=0, upper=3, codes=(-9,), missing=True, fill=0.75),
+            ceopt.Feature("wage", kind="integer", lower=0, upper=2),
+        ]
+    )
+    frame = pd.DataFrame(itertools.product([0.0, 1.0, 2.0, 3.0, -9.0, math.nan], range(3)), columns=list(space.names))
+    is_known = frame["asked"] >= 0.0
+    good = [is_known, is_known & (frame["wage"] > 0), is_known | (frame["wage"] > 1), frame["asked"] >= 2.0][seed]
+    many = pd.concat([frame] * 20)
+    model = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5).fit(
+        many, np.where([*good] * 20, "yes", "no")
+    )
+    is_good = model.predict(frame) == "yes"
+    row = pd.DataFrame({"asked": [held], "wage": [0]})
+    costs = np.where(is_known, 0.75, np.where(frame["asked"].isna() == np.isnan(held), 0.0, math.inf)) + frame["wage"]
+    settings = Settings(target="yes", cost=ceopt.L1(scale="none"), why=False)
+    prepared = prepare(model, space, settings)
+    point = space.row(row)
+    walk = CellWalk(prepared, point, reach_of(space, point))
+    while not walk.has_ended:
+        walk.go_on()
+    assert walk.low == pytest.approx(costs[is_good].min())
+    assert walk.point is not None
