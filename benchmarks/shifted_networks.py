@@ -176,7 +176,8 @@ def found_of(by_way: dict[str, list[dict[str, Any]]]) -> str:
         f"With the rule {sum(map(is_robust, answered))} of {len(answered)} answers are robust, without it "
         f"{sum(map(is_robust, near))} of {sum(r['cost'] is not None for r in near)}. Where both are proved in time "
         f"({len(both)}) raising the margin costs {np.mean(dearer):.1%} more in the mean, {min(dearer):.1%} at least "
-        f"and {max(dearer):.1%} at most; {alone} people are answered by the rule alone and {other} by the margin alone. "
+        f"and {max(dearer):.1%} at most; {alone} people are answered by the rule alone and {other} by the margin "
+        "alone. "
         f"The median takes {median(ruled.values()):.2f} s by the rule and {median(raised.values()):.2f} s by raising "
         f"the margin, {median(near):.2f} s without either; what the limit ended counts as it."
     )
