@@ -113,6 +113,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "optimality gap": ("reference/metrics", "reference/glossary"),
     "lp file": ("tutorials/own_rules",),
     "several people": ("how_to/several_people",),
+    "budget": ("how_to/several_people",),
     "add a model": ("how_to/adding_a_model_reader",),
     "margin": ("reference/glossary",),
     "rival": ("reference/glossary",),

@@ -603,6 +603,25 @@ def test_a_solver_that_stops_is_reported(monkeypatch):
     assert (result.status, result.bound, result.solutions) == ("time_limit", None, ())
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_solver_that_is_interrupted_is_reported(monkeypatch, whole):
+    m = two()
+    if whole:
+        m.row = pyo.Constraint(expr=m.people.cost["ann"] >= 4.0)
+    own = ceopt.people.solve
+
+    def interrupted(*given, **more):
+        return replace(
+            own(*given, **more), status=Stop.INTERRUPTED, solutions=(), objective=None, bound=-10.0, message=""
+        )
+
+    monkeypatch.setattr(ceopt.people, "solve", interrupted)
+    result = ceopt.solve_people(m)
+    assert (result.status, result.bound, result.solutions) == ("time_limit", -10.0, ())
+    assert result.reason == "The search was interrupted."
+    assert result.decomposed is not whole
+
+
 # ---- bad input ------------------------------------------------------------------------------------------------------
 def test_bad_people_are_refused_by_name():
     model, people = drawn("logistic", 0, 3)
