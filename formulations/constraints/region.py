@@ -531,7 +531,7 @@ class LeastLeaves(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             for name, part in leaf.box.items():
                 clear += _clear_of(x, name, part, noises, wide[name])
             form = LinearForm(0.0, ((1.0, self.least[tree.position, place]),)) + total(clear).scaled(-1.0)
-            Rows(self, "clear").add((tree.position, leaf.node), form, upper=0.0)
+            Rows(self, "is_clear").add((tree.position, leaf.node), form, upper=0.0)
 
 
 _LEAST_MANIFEST: Final = Manifest(

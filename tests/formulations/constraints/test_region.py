@@ -106,6 +106,7 @@ def test_trees_are_as_by_enumeration(trees, row, radius, exact, norm):
 @draws(30)
 @given(trees=st.lists(tree(), min_size=1, max_size=2), row=rows, radius=radii)
 def test_rows_for_each_leaf_are_as_by_enumeration(trees, row, radius):
+    assume(any("feature" in tree for tree in trees))
     model = TreeEnsemble(trees, n_inputs=2, labels=LABELS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worst_case, "MOST_NODES", 1)  # no worst case of a tree is written out
@@ -285,6 +286,14 @@ EITHER = TreeEnsemble(
 )  # fmt: skip
 
 
+def test_stricter_rows_that_admit_nothing_put_no_blame_on_the_rule_alone():
+    space = SPACE.update("a", lower=2, upper=3)
+    rules = [Region(1.0, scale=WIDTHS, name="near"), ceopt.Linear({"b": 1}, "<=", 2, name="low")]
+    result = ceopt.explain(OPPOSED, {"a": 2, "b": 0}, space, target="yes", cost=COST, constraints=rules, why=True)
+    assert result.status == "infeasible"
+    assert {name: width for name, _, width in result.conflict} == {"near": None, "low": 1.0}
+
+
 @pytest.mark.parametrize("diversity", ["distinct", "incumbents"])
 def test_several_answers_differ_and_each_is_in_its_region(diversity):
     rules = [Region(1.0, scale=WIDTHS, exact=True), ceopt.MaxChanges(1)]
@@ -320,6 +329,22 @@ def test_a_point_just_above_a_threshold_and_the_radius_is_taken():
         assert result.status == "optimal"
         assert float(result[0].values["a"]) - radius > 0.3
         assert result[0].cost == pytest.approx(0.3 + radius, abs=1e-6)
+
+
+def test_a_ball_is_filled_by_whole_steps_and_what_they_leave():
+    """One whole year and sqrt(1.5^2 - 1) of a wage take 1 + sqrt(1.25) off the score, and that is the most."""
+    space = FeatureSpace(
+        [Feature("a", kind="integer", lower=0, upper=9), Feature("b", kind="continuous", lower=0, upper=9)]
+    )
+    model, rule = Affine([1.0, 1.0], -3.0, labels=LABELS), Region(1.5, norm="l2", scale=WIDTHS)
+    row, most = {"a": 3, "b": 0.0}, 1.0 + math.sqrt(1.25)
+    result = ceopt.explain(model, row, space.fix("a"), target="yes", cost=COST, constraints=[rule])
+    assert result[0].cost == pytest.approx(1.5, abs=1e-4)  # a is immutable, and held
+    result = ceopt.explain(model, row, space.update("a", lower=3, upper=3), target="yes", cost=COST, constraints=[rule])
+    assert (result.status, result[0].cost) == ("optimal", pytest.approx(most, abs=1e-4))
+    for b, is_kept in ((most + 1e-3, True), (most - 1e-3, False)):
+        report = ceopt.verify([{"a": 3, "b": b}], model, space, target="yes", factual=row, constraints=[rule])
+        assert report.ok == is_kept
 
 
 def test_columns_that_are_held_do_not_move():
@@ -361,6 +386,30 @@ def test_the_worst_case_of_a_tree_is_a_tree_of_moved_splits():
     assert lines(m.near.kept) == ["valid[True]: 0.0  <=  -1.0 + 2.0*near.worst.leaf[0,2]"]
     m.cost = pyo.Objective(expr=m.x.raw["a"])
     assert solve(m).objective == 5.0
+
+
+def test_a_tree_that_grows_too_large_is_a_row_for_each_leaf(monkeypatch):
+    monkeypatch.setattr(worst_case, "MOST_NODES", 1)
+    model = TreeEnsemble(
+        [
+            {
+                "feature": 0, "threshold": 2.5, "left": {"value": -1.0},
+                "right": {"feature": 1, "threshold": 3.5, "left": {"value": 0.5}, "right": {"value": 2.0}},
+            }
+        ],
+        n_inputs=2, labels=LABELS,
+    )  # fmt: skip
+    m = pyo.ConcreteModel()
+    m.x = Factual(SPACE, {"a": 0, "b": 0})
+    m.near = impose(Region(1.0, scale=WIDTHS), m.x, model=model, target="yes")
+    assert lines(m.near.worst) == [
+        "in_order[0,2]: 0.0  <=  near.worst.least[0,1] - near.worst.least[0,2]",
+        "is_clear[0,1]: near.worst.least[0,1] - x.cut[a,'3']  <=  0.0",
+        "is_clear[0,3]: -1.0 + near.worst.least[0,2] + x.cut[a,'1'] - x.cut[b,'4']  <=  0.0",
+    ]
+    assert [str(row.expr) for row in m.near.kept.values()] == [
+        "-0.25  <=  -1.0 + 1.5*near.worst.least[0,1] + 1.5*near.worst.least[0,2]"
+    ]
 
 
 def test_a_box_that_is_decided_otherwise_is_a_row(monkeypatch):
