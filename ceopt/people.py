@@ -83,6 +83,12 @@ class PeopleSolution:
     points: Mapping[Any, Mapping[str, float]] = field(repr=False)
     served: Mapping[Any, bool] = field(repr=False)
     costs: Mapping[Any, float] = field(repr=False)
+    _values: Sequence[tuple[Any, float | None]] = field(repr=False)
+
+    def load(self) -> None:
+        """Set the model's Vars to this answer, but for those of a person's own columns."""
+        for var, value in self._values:
+            var.set_value(value, skip_validation=True)
 
 
 @final
@@ -482,6 +488,7 @@ class _Run:
         with people.without_parts():
             broken = _broken_row(self.model)
             stated = list(self.model.component_data_objects(pyo.Objective, active=True))
+            held = list(self.model.component_data_objects(pyo.Var))
         if not stated and people.is_written:  # it may stand beside somebody's columns
             stated = list(self.model.component_data_objects(pyo.Objective, active=True))
         if broken:
@@ -491,6 +498,7 @@ class _Run:
             points={label: points.get(label, people.points[label]) for label in people.labels},
             served={label: label in points for label in people.labels},
             costs=costs,
+            _values=tuple((var, var.value) for var in held),
         )
         return solution, ""
 
@@ -581,8 +589,10 @@ class _Decomposed:
                 solver = f"{optimistic.solver} {optimistic.version}"
                 if optimistic.status is Stop.INFEASIBLE:
                     return self._ended(Status.INFEASIBLE, None, _WORDS[Stop.INFEASIBLE], solver)
-                bound = optimistic.bound
+                bound = bound if optimistic.bound is None else optimistic.bound
                 self._interrupted = optimistic.status is Stop.INTERRUPTED
+                if not optimistic.solutions and best[0] is not None:
+                    break
                 if not optimistic.solutions:
                     reason = optimistic.message or _WORDS[optimistic.status]
                     return self._ended(_STATUS[optimistic.status], bound, reason, solver)
@@ -591,7 +601,9 @@ class _Decomposed:
                 if not is_open and all(person.low == person.cost for person in picked.values()):
                     best = self._answer()
                     break
-                best = self._pessimistic()
+                found = self._pessimistic()
+                if found[0] is not None or best[0] is None:  # with too little time there may be none, and there was one
+                    best = found
                 has_ended = self._interrupted or run.left <= 0.0
                 if self._is_closed(best[0], bound) or not is_open or has_ended:
                     break
@@ -599,7 +611,9 @@ class _Decomposed:
                     self._narrow(is_open)
         except KeyboardInterrupt:
             self._interrupted = True
-            best = self._pessimistic()
+            found = self._pessimistic()
+            if found[0] is not None:
+                best = found
         return self._told(best, bound, solver)
 
     def _is_open(self, person: _KnownCost) -> bool:
@@ -739,6 +753,8 @@ class _Decomposed:
     # ---- the result --------------------------------------------------------------------------------------------------
     def _told(self, best: tuple[PeopleSolution | None, str], bound: float | None, solver: str) -> PeopleResult:
         solution, failure = best
+        if solution is not None:
+            solution.load()
         if solution is not None and self._is_closed(solution, bound):
             return self._ended(Status.OPTIMAL, bound, "", solver, solution)
         why = "The gap could not be closed."

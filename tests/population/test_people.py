@@ -533,6 +533,37 @@ def test_a_limit_that_is_used_up_at_once_leaves_a_true_bound():
         assert "time limit" in result.reason
 
 
+def test_an_answer_in_hand_stays_where_a_later_program_has_none(monkeypatch):
+    """The time may end within a later program: what was found before is the answer, and what the Vars hold."""
+    model, people = drawn("network", 0, 5)
+    solved, asked = ceopt.people.solve, ceopt.people.search
+    calls = []
+
+    def late(*given, **more):
+        calls.append(1)
+        found = solved(*given, **more)
+        if len(calls) in {1, 2, 3}:
+            return found
+        return replace(found, status=Stop.TIME_LIMIT, solutions=(), objective=None, bound=None)
+
+    def unproved(*given, **more):
+        found = asked(*given, **more)
+        return replace(found, bound=0.5 * found.bound) if found.status.has_answers else found
+
+    monkeypatch.setattr(ceopt.people, "solve", late)
+    monkeypatch.setattr(ceopt.people, "search", unproved)
+    m = built(model, people)
+    m.some = shared_budget(m.people, 1.0)
+    m.twice = pyo.Var(bounds=(0, 10))
+    m.doubled = pyo.Constraint(expr=m.twice == 2 * sum(m.people.served.values()))
+    m.most = pyo.Objective(expr=m.twice, sense=pyo.maximize)
+    result = ceopt.solve_people(m)
+    assert len(calls) >= 4
+    assert (result.status, result.bound >= result.objective) == ("feasible", True)
+    checked(m, result, model, people)
+    assert m.twice.value == pytest.approx(result.objective)
+
+
 def test_an_interrupt_keeps_what_is_known(monkeypatch):
     model, people = drawn("network", 0, 5)
     own = ceopt.people.search
