@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import pickle
@@ -46,6 +47,7 @@ GRID = pd.DataFrame(
 COORDINATES = SPACE.coordinates(GRID)
 
 
+@functools.cache
 def fitted(kind: str, seed: int) -> Any:
     """Return a model of the grid, fitted to random weights of its coordinates, and what it says of every point."""
 
@@ -61,7 +63,7 @@ def fitted(kind: str, seed: int) -> Any:
     estimator = {
         "logistic": LogisticRegression(),
         "boosting": GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0),
-        "network": MLPClassifier((3,), random_state=0, max_iter=300),
+        "network": MLPClassifier((3,), solver="lbfgs", random_state=0, max_iter=5000),
     }[kind]
     return make_pipeline(encode, estimator).fit(GRID, label)
 
