@@ -194,11 +194,9 @@ def main() -> None:
     if args.quick:
         parts = [(name, kind, size) for name, kind, size in parts if size == SIZES[kind][0]]
     proofs = [part for part in parts if part[2] in PROVED.get(part[1], ())]
-    questions = []
-    for name in FILES:
-        for exact, asking in ((False, parts), (True, proofs)):
-            own = [part for part in asking if part[0] == name]
-            questions += [(*part, place, exact) for part in own for place in range(settings["rows"])]
+    questions = [(*part, place, False) for part in parts for place in range(settings["rows"])]
+    questions += [(*part, place, True) for part in proofs for place in range(settings["rows"])]
+    questions.sort(key=lambda question: (question[1] == "mlp", question[4]))  # what takes longest comes last
     waiting = [question for question in questions if str(question) not in journal.done and not args.now]
     for question in common.bar(waiting, len(waiting)):
         name, kind, size, place, exact = question

@@ -17,14 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.base.said import said
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.costs.base import CostCutoff
+from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import Labels
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
@@ -40,7 +43,7 @@ from ceopt.solvers.problem import Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, choose, multiplies
 from ceopt.solvers.tolerances import KEPT_SHARE
 from ceopt.solvers.trust import contradicts, relative_violation, without_claims
-from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
+from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, EQUAL_COSTS, FINE_STEP
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -492,6 +495,14 @@ _STRICTER_SHARE: Final = 0.5
 #: Share of the time of stricter rows that the bound without the rule may take, and seconds that it may in any case.
 _REST_SHARE: Final = 0.3
 _LEAST_REST_S: Final = 0.5
+#: Starts that are moved nearer beside the optimum of stricter rows.
+_DESCENTS: Final = 2
+#: Values of a column, next to the one it has, to which it is moved so that another comes nearer.
+_NEXT_VALUES: Final = 12
+#: Points times trees that a descent asks about, and points at least: not for so long, but so many, so that it is the
+#: same whatever else the machine does.
+_DESCENT_WORK: Final = 12_000
+_LEAST_ASKED: Final = 80
 
 
 @final
@@ -545,7 +556,7 @@ def with_cuts_from_counterexamples(
         if known.outcome.status is Stop.INTERRUPTED:
             return known
         if known.point is not None:
-            start = (settings.cost.value(person.space, person.factual, known.point), known.point)
+            known, start = _nearer(settings, person, stricter, known, began + seconds)
             if request.budget is None or start[0] < request.budget:
                 request = request.with_budget_of(start)
         is_empty = known.point is None and known.outcome.status is Stop.INFEASIBLE
@@ -553,6 +564,25 @@ def with_cuts_from_counterexamples(
             left = seconds - (time.perf_counter() - began)
             return _with_bound_of_rest(Counterexamples(lazy), person, solve, request, known=known, seconds=left)
     return _by_cuts(Counterexamples(lazy), person, solve, request, known=known, deadline=began + seconds)
+
+
+def _nearer(
+    settings: CheckedSettings, person: Person, request: SolveRequest, known: SolvedProgram, deadline: float
+) -> tuple[SolvedProgram, Start]:
+    """Return what stricter rows found, or something nearer that keeps the rules, and it as a start."""
+    assert known.point is not None  # noqa: S101 - the caller has asked
+    best: Start = (settings.cost.value(person.space, person.factual, known.point), known.point)
+    if request.stand_in is not None:
+        began = time.perf_counter()
+        descent = _Descent(settings, person, request.stand_in, deadline)
+        for point in [known.point, *(dict(point) for _, point in request.starts[:_DESCENTS])]:
+            found = descent.run(point)
+            cost = settings.cost.value(person.space, person.factual, found)
+            if cost < best[0] and descent.is_kept(found):
+                best = (cost, found)
+        known = replace(known, point=best[1], solve_s=known.solve_s + time.perf_counter() - began)
+        known = known.with_outcome(objective=None)
+    return known, best
 
 
 def _by_cuts(
@@ -568,7 +598,7 @@ def _by_cuts(
     before = known
     while True:
         left = deadline - time.perf_counter()
-        if left <= 0.0:
+        if left <= 0.0 and before is not None:
             return _in_time(before, known)
         solved = solve(replace(request, cuts=dict(learned.cuts)), max(left, _LEAST_S))
         if before is not None:
@@ -584,6 +614,87 @@ def _by_cuts(
         before = solved
 
 
+@final
+class _Descent:
+    """Moves a point nearer as long as the rules themselves allow it: a column, or one while another gives way.
+
+    Stricter rows stop where the worst leaves of several trees meet, and no point meets them all.
+    """
+
+    def __init__(self, settings: CheckedSettings, person: Person, place: int, deadline: float) -> None:
+        self.settings = settings
+        self.person = person
+        self.deadline = deadline
+        self.left = 0
+        self.names = person.space.names
+        self.values: dict[str, set[float]] = {name: {person.factual[name]} for name in self.names}
+        (predictor,) = settings.rules[place].stand_ins(person.reach)
+        self.most = max(_DESCENT_WORK // max(len(route(predictor)), 1), _LEAST_ASKED)
+        for cut in cuts_in_reach(route(predictor), person.reach):
+            self.values[cut.name].update(cut.key)
+
+    def run(self, point: Point) -> dict[str, float]:
+        """Return a point that is at most as dear, until no move helps or the time is over."""
+        found = dict(point)
+        self.left = self.most
+        while self.left > 0 and time.perf_counter() < self.deadline:
+            better = self._first(found, self._alone(found)) or self._first(found, self._in_pairs(found))
+            if better is None:
+                break
+            found = better
+        return found
+
+    def _first(self, point: dict[str, float], moves: list[dict[str, float]]) -> dict[str, float] | None:
+        """Return the point after the move that saves most of those that keep all rules."""
+        if not moves:
+            return None
+        space, factual, cost = self.person.space, self.person.factual, self.settings.cost
+        points = np.tile(point_row(space, point), (len(moves), 1))
+        place = {name: k for k, name in enumerate(self.names)}
+        for row, move in zip(points, moves, strict=True):
+            for name, value in move.items():
+                row[place[name]] = value
+        own = cost.objectives(space, factual, point_row(space, point))[0]
+        objectives = cost.objectives(space, factual, points)
+        order = np.argsort(objectives, kind="stable")[: self.left]
+        for k in order[objectives[order] < own * (1.0 - EQUAL_COSTS)].tolist():
+            self.left -= 1
+            moved = {**point, **moves[k]}
+            if self.is_kept(moved):
+                return moved
+            if time.perf_counter() > self.deadline:
+                break
+        return None
+
+    def is_kept(self, point: Point) -> bool:
+        """Whether a point keeps all rules."""
+        space, factual = self.person.space, self.person.factual
+        return all(rule.violation(space, factual, point) <= 0.0 for rule in self.settings.rules)
+
+    def _alone(self, point: dict[str, float]) -> list[dict[str, float]]:
+        home = self.person.factual
+        return [
+            {name: value}
+            for name in self.names
+            for value in self.values[name]
+            if _is_between(value, home[name], point[name])
+        ]
+
+    def _in_pairs(self, point: dict[str, float]) -> list[dict[str, float]]:
+        alone = self._alone(point)
+        moves = []
+        for name in self.names:
+            others = sorted(self.values[name], key=lambda value: abs(value - point[name]))
+            for value in others[:_NEXT_VALUES]:
+                moves += [{name: value, **move} for move in alone if name not in move and value != point[name]]
+        return moves
+
+
+def _is_between(value: float, home: float, here: float) -> bool:
+    """Whether a value is nearer to where a column was than where it is, on the same side."""
+    return min(home, here) <= value <= max(home, here) and value != here
+
+
 def _with_bound_of_rest(
     learned: Counterexamples,
     person: Person,
@@ -597,7 +708,7 @@ def _with_bound_of_rest(
     if known.point is None or seconds <= 0.0:
         return known
     most_s = max(_REST_SHARE * (known.build_s + known.lower_s + known.solve_s), _LEAST_REST_S)
-    free = _with_seconds_of(known, solve(replace(request, cuts=learned.cuts), min(seconds, most_s)))
+    free = _with_seconds_of(known, solve(replace(request, cuts=dict(learned.cuts)), min(seconds, most_s)))
     if free.point is not None and free.outcome.status is Stop.OPTIMAL and not learned.add(person.space, free.point)[0]:
         return free
     return _with_seconds_of(free, known, both=False).with_outcome(bound=free.outcome.bound)
@@ -631,9 +742,8 @@ _STRICTER: Final = said(
 )
 
 
-def _in_time(last: SolvedProgram | None, known: SolvedProgram | None) -> SolvedProgram:
+def _in_time(last: SolvedProgram, known: SolvedProgram | None) -> SolvedProgram:
     """Return what was found by stricter rows, or else nothing, with the bound of the last program without them."""
-    assert last is not None  # noqa: S101 - a program was solved
     bound = last.outcome.bound
     if known is not None and known.point is not None:
         return _with_seconds_of(last, known, both=False).with_outcome(bound=bound)

@@ -153,6 +153,74 @@ def test_it_is_left_in_where_cells_count_or_several_points_are_wanted() -> None:
         assert without == [False]
 
 
+# ---- rules that follow from counterexamples --------------------------------------------------------------------------
+@final
+@dataclass(frozen=True, slots=True)
+class Under(AbstractRule):
+    """An income below a limit, stated as it is said: more strictly, or by what follows from points that break it."""
+
+    limit: float
+    stated: Any = "by_cuts"
+    known: tuple[float, ...] = ()
+
+    def check(self, space: Any) -> None:
+        """Nothing to refuse."""
+
+    def build(self, block: Any, x: Any) -> None:
+        """Add a row for each point known."""
+        block.below = pyo.Constraint(range(len(self.known)), rule=lambda _, k: x.x["income"] <= self.known[k] - 1.0)
+
+    def violation(self, space: Any, factual: Any, point: Any) -> float:
+        """Return the excess."""
+        del space, factual
+        return max(0.0, point["income"] - self.limit)
+
+    def counterexample(self, space: Any, point: Any) -> tuple[float, ...]:
+        """Return the income, where it is too high."""
+        return (point["income"],) if self.violation(space, None, point) else ()
+
+    def with_cuts(self, cuts: Any) -> Under:
+        """Return the rule as far as it follows from some incomes."""
+        return replace(self, known=tuple(cuts))
+
+
+def lazily(stated: str, *outcomes: SolvedProgram, seconds: float = 9.0) -> tuple[SolvedProgram, list[Any]]:
+    settings, person = asked(constraints=[Under(5.0, stated)])
+    solve = Written(*outcomes)
+    found = with_cuts_from_counterexamples(settings, person, solve, SolveRequest(None), seconds)
+    return found, [request.cuts.get(0) for request in solve.requests]
+
+
+def test_each_optimum_that_breaks_a_rule_is_cut_off_until_one_keeps_it() -> None:
+    found, cuts = lazily("by_cuts", solved(9.0), solved(7.0), solved(5.0, bound=4.0))
+    assert (found.point, found.outcome.status, cuts) == ({"income": 5.0}, Stop.OPTIMAL, [(), (9.0,), (9.0, 7.0)])
+    assert found.solve_s == 12.0
+    found, _ = lazily("by_cuts", solved(9.0), solved(None, Stop.INFEASIBLE))
+    assert (found.point, found.outcome.status) == (None, Stop.INFEASIBLE)
+
+
+def test_a_cut_that_cuts_nothing_ends_the_loop_without_a_claim() -> None:
+    found, _ = lazily("by_cuts", solved(9.0, bound=3.0), solved(9.0, bound=3.5))
+    assert (found.point, found.outcome.status, found.outcome.bound) == (None, Stop.TIME_LIMIT, 3.5)
+
+
+def test_without_time_one_program_is_solved() -> None:
+    found, cuts = lazily("by_cuts", solved(5.0), seconds=0.0)
+    assert (found.point, cuts) == ({"income": 5.0}, [()])
+
+
+def test_stricter_rows_prove_nothing_but_what_holds_without_them() -> None:
+    found, cuts = lazily("stricter", solved(4.0, bound=4.0), solved(9.0, bound=2.0))
+    assert (found.point, found.outcome.status, found.outcome.bound) == ({"income": 4.0}, Stop.FEASIBLE, 2.0)
+    assert cuts == [None, ()]
+    found, _ = lazily("stricter", solved(4.0, bound=4.0), solved(3.0, bound=2.0))
+    assert (found.point, found.outcome.status) == ({"income": 3.0}, Stop.OPTIMAL)  # without the rule, which it keeps
+    found, cuts = lazily("stricter", solved(None, Stop.INFEASIBLE), solved(9.0), solved(5.0))
+    assert (found.point, found.outcome.status, cuts) == ({"income": 5.0}, Stop.OPTIMAL, [None, (), (9.0,)])
+    found, _ = lazily("proved", solved(4.0), solved(9.0, bound=2.0), solved(None, Stop.TIME_LIMIT, bound=3.0))
+    assert (found.point, found.outcome.status, found.outcome.bound) == ({"income": 4.0}, Stop.FEASIBLE, 3.0)
+
+
 # ---- beyond the budget -----------------------------------------------------------------------------------------------
 def test_an_answer_within_the_budget_is_solved_for_once() -> None:
     settings, person = asked()
