@@ -70,26 +70,31 @@ def text_of(record: dict[str, Any]) -> str:
         f"The first {PEOPLE} people of the loans that a model refuses, a budget of {BUDGET:g} in the unit of "
         f"`explain`'s cost, and the shares served of men and women within {100 * FAIR:g} %: as many as possible. From "
         "the fitted model to answers in hand, one thread, each way in a process of its own; "
-        f"{rounds} {'round' if rounds == 1 else 'rounds, in turns'}, medians of wall seconds. With 0.2.0 each person "
-        "is asked for by `explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for "
+        f"{rounds} {'round' if rounds == 1 else 'rounds, in turns'}, medians of seconds. The machine had other work, "
+        "which the processor's own seconds leave out: they are what is compared. With 0.2.0 each person is asked for by "
+        "`explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for "
         f"{WHOLE_S:g} s at most. All that is served is predicted again by the fitted model: the column *right*."
     )
     parts = [about]
     for name in MODELS:
         of_model = [one for one in record["records"] if one["model"] == name]
         ways = list(dict.fromkeys(one["way"] for one in of_model))
-        seconds = {way: statistics.median(one["seconds"] for one in of_model if one["way"] == way) for way in ways}
+        wall, cpu = ({way: _median(of_model, way, what) for way in ways} for what in ("seconds", "cpu"))
         lines = []
         for way in ways:
             last = [one for one in of_model if one["way"] == way][-1]
             statuses = " ".join(sorted({one["status"] for one in of_model if one["way"] == way}))
             served = "" if last["objective"] is None else f"{last['objective']:.0f}"
             bound = "" if last["bound"] is None else f"{last['bound']:.1f}"
-            times = f"{seconds[way] / seconds[ways[0]]:.1f}"
-            lines.append([way, statuses, served, bound, last["right"], f"{seconds[way]:.2f}", times])
-        head = ["way", "status", "served", "bound", "right", "seconds", "times solve_people"]
+            times = f"{cpu[way] / cpu[ways[0]]:.1f}"
+            lines.append([way, statuses, served, bound, last["right"], f"{wall[way]:.2f}", f"{cpu[way]:.2f}", times])
+        head = ["way", "status", "served", "bound", "right", "seconds", "of the processor", "times solve_people"]
         parts += [f"## {name.capitalize()}", common.markdown_table(head, lines)]
     return "\n\n".join(parts)
+
+
+def _median(records: list[dict[str, Any]], way: str, what: str) -> float:
+    return statistics.median(one[what] for one in records if one["way"] == way)
 
 
 if __name__ == "__main__":
