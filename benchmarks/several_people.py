@@ -71,8 +71,8 @@ def text_of(record: dict[str, Any]) -> str:
         f"`explain`'s cost, and the shares served of men and women within {100 * FAIR:g} %: as many as possible. From "
         "the fitted model to answers in hand, one thread, each way in a process of its own; "
         f"{rounds} {'round' if rounds == 1 else 'rounds, in turns'}, medians of seconds. The machine had other work, "
-        "which the processor's own seconds leave out: they are what is compared. With 0.2.0 each person is asked for by "
-        "`explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for "
+        "which the processor's own seconds leave out: they are what is compared. With 0.2.0 each person is asked for "
+        "by `explain`, or all by `Recourse`, and a knapsack chooses. One program of all ran once, for "
         f"{WHOLE_S:g} s at most. All that is served is predicted again by the fitted model: the column *right*."
     )
     parts = [about]
