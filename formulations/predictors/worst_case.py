@@ -42,6 +42,8 @@ _Ends: TypeAlias = tuple[float, float]
 _Known: TypeAlias = tuple[float, float] | frozenset[float]
 #: Nodes of the worst case of one tree, beyond which it is not written out.
 MOST_NODES: Final = 3000
+#: Tests on one way down, beyond which it is not written out either.
+_MOST_TESTS: Final = 200
 _STAGE = "finding the worst case of the trees"
 
 
@@ -309,8 +311,12 @@ class _Worst:
             return first, first
         return first, last
 
-    def _below(self, link: Link | None, nodes: tuple[int, ...], floor: float, known: dict[str, _Known]) -> None:
+    def _below(
+        self, link: Link | None, nodes: tuple[int, ...], floor: float, known: dict[str, _Known], tests: int = 0
+    ) -> None:
         self._count += 1
+        if tests > _MOST_TESTS:
+            self._count = MOST_NODES + 1
         if self._count > MOST_NODES:
             return
         tree = self._tree
@@ -347,20 +353,20 @@ class _Worst:
                 link, column=self._place[split.name], members=frozenset(k for k in on_left if k != MISSING) or
                 frozenset({-1.0}), missing_left=MISSING in on_left,
             )  # fmt: skip
-            self._below((number, 0), (left, *rest), floor, {**known, split.name: on_left})
-            self._below((number, 1), (right, *rest), floor, {**known, split.name: here - on_left})
+            self._below((number, 0), (left, *rest), floor, {**known, split.name: on_left}, tests + 1)
+            self._below((number, 1), (right, *rest), floor, {**known, split.name: here - on_left}, tests + 1)
             return
         first, last = self._turns(node, split)
         low, high = self._range(split.name, known)
         if first == last or not (low < first < high or low < last < high):
             number = self._test(link, split, first)
-            self._below((number, 0), (left, *rest), floor, self._upto(split.name, known, first))
-            self._below((number, 1), (right, *rest), floor, self._upto(split.name, known, first, above=True))
+            self._below((number, 0), (left, *rest), floor, self._upto(split.name, known, first), tests + 1)
+            self._below((number, 1), (right, *rest), floor, self._upto(split.name, known, first, above=True), tests + 1)
             return
         end = first if low < first < high else last
         number = self._test(link, split, end)
-        self._below((number, 0), (node, *rest), floor, self._upto(split.name, known, end))
-        self._below((number, 1), (node, *rest), floor, self._upto(split.name, known, end, above=True))
+        self._below((number, 0), (node, *rest), floor, self._upto(split.name, known, end), tests + 1)
+        self._below((number, 1), (node, *rest), floor, self._upto(split.name, known, end, above=True), tests + 1)
 
     def _test(self, link: Link | None, split: NumberSplit, end: float) -> int:
         column = self._place[split.name]

@@ -412,6 +412,19 @@ def test_a_tree_that_grows_too_large_is_a_row_for_each_leaf(monkeypatch):
     ]
 
 
+def test_a_tree_of_hundreds_of_splits_in_one_box_is_stated():
+    """Each further split may be met, so that no way down has an end before all are."""
+    nested: dict[str, Any] = {"value": 250.0}
+    for k in range(240):
+        nested = {"feature": 0, "threshold": 240.5 - k, "left": {"value": 0.5 + k * 0.5}, "right": nested}
+    space = FeatureSpace([Feature("a", kind="integer", lower=0, upper=260), SPACE["b"]])
+    result = ceopt.explain(
+        TreeEnsemble([nested], n_inputs=2), {"a": 0, "b": 0}, space, target=ceopt.AtLeast(200.0), cost=COST,
+        constraints=[Region(250.0, scale={"a": 1.0})],
+    )  # fmt: skip
+    assert result.status == "infeasible"
+
+
 def test_a_box_that_is_decided_otherwise_is_a_row(monkeypatch):
     seen: list[Any] = []
     plain = Region.with_cuts
