@@ -63,6 +63,8 @@ USUAL_LINK_ERROR: Final = 1e-4
 LEAST_LINK_ERROR: Final = 1e-5
 #: Scores up to which a logistic link is stated as a curve: beyond, its exponentials are too large for a solver.
 MOST_CURVED_SCORE: Final = 18.0
+#: Room of the odds of a curve, relative to them: without, SCIP loses points, as a row and its opposite leave it none.
+ODDS_ROOM: Final = 1e-6
 #: What a link in float32, and 1 less it, are rounded by.
 PROBABILITY_ROUNDING: Final = 2e-7
 #: Scores are this much beyond their bounds at most, relative to them: what sums of rows are rounded by.

@@ -580,6 +580,7 @@ def new_model(compiled: CompiledModel) -> Any:
         model.setParam("nlpi/ipopt/optfile", str(_IPOPT))  # the file says why
     if compiled.problem_class is ProblemClass.NONCONVEX_EXP:  # less, and SoPlex says that it cannot be so exact
         model.setParam("propagating/obbt/dualfeastol", 1e-7)
+        model.setParam("presolving/maxrounds", 0)  # else points are lost, that keep the rows of a logistic curve
     if compiled.problem_class is ProblemClass.NONCONVEX:  # else a product of columns up to 1e9 was proved infeasible
         model.setParam("presolving/donotaggr", True)
     if compiled.Q is not None or any(compiled.shape[2:]):

@@ -29,6 +29,7 @@ from ceopt.formulations.tolerances import (
     LEAST_LINK_ERROR,
     LINK_JUMP,
     MOST_CURVED_SCORE,
+    ODDS_ROOM,
     PROBABILITY_ROUNDING,
     SCORES_BEYOND_BOUNDS,
 )
@@ -137,7 +138,7 @@ class PiecewiseLink(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
 _CURVE = Manifest(
     title="probability of one score, as a curve",
-    formula="a >= exp(-s), b >= exp(s), a b <= 1, p (1 + a) = 1",
+    formula="a >= exp(-s/2), b >= exp(s/2), a b <= 1, p (a + b) = b",
     reference="own: the product leaves both exponentials no room",
 )
 
@@ -147,37 +148,37 @@ class LogisticCurve(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     r"""The probability of the second label as the logistic function of the score itself.
 
     .. math::
-        a \ge e^{-s},\quad b \ge e^{s},\quad a\, b \le 1,\quad p\,(1 + a) = 1
+        a \ge e^{-s/2},\quad b \ge e^{s/2},\quad a\, b \le 1 + 10^{-6},\quad p\,(a + b) = b
 
     ======== ================= ==============================
     symbol   component         meaning
     ======== ================= ==============================
     s                          the block's score
-    a, b     ``odds[0 or 1]``  odds of the first and the second label
+    a, b     ``odds[0 or 1]``  roots of the odds of the first and the second label
     p        ``chance``        probability of the second
     ======== ================= ==============================
 
-    Exact in both directions: as :math:`e^{-s} e^{s} = 1`, the product of both odds lets neither be more than its
-    exponential. Adds 3 variables, 2 exponential cones and 2 products: a nonconvex program, for SCIP.
+    To 1e-6 in both directions: as :math:`e^{-s/2} e^{s/2} = 1`, the product lets neither exceed its exponential.
+    Without the 1e-6 no point has any room, and odds themselves, up to 1e8, cannot be exact enough: SCIP lost points.
+    Adds 3 variables, 2 exponential cones and 3 products: a nonconvex program, for SCIP.
     """
 
     def __init__(self, block: ScoredBlock, low: float, high: float) -> None:
         super().__init__(concrete=True)
         self._held = (block.predictor, block.x)
         describe(self, _CURVE)
-        score = block.combine((1.0,)).expression()
-        least, most = math.exp(low), math.exp(high)
-        self.odds = pyo.Var([0, 1])
-        self.odds[0].setlb(1.0 / most)
-        self.odds[0].setub(1.0 / least)
-        self.odds[1].setlb(least)
-        self.odds[1].setub(most)
-        self.chance = pyo.Var(bounds=(least / (1.0 + least), most / (1.0 + most)))
+        half = block.combine((0.5,)).expression()
+        least, most = math.exp(0.5 * low), math.exp(0.5 * high)
+        ends = ((1.0 / most, 1.0 / least), (least, most))
+        self.odds = pyo.Var(
+            [0, 1], bounds=lambda _, k: (ends[k][0] * (1.0 - ODDS_ROOM), ends[k][1] * (1.0 + ODDS_ROOM))
+        )
+        self.chance = pyo.Var(bounds=(0.0, 1.0))
         self.above = pyo.ConstraintList()
-        self.above.add(exponential(-score, 1.0, self.odds[0]) >= 0)
-        self.above.add(exponential(score, 1.0, self.odds[1]) >= 0)
-        self.both = pyo.Constraint(expr=self.odds[0] * self.odds[1] <= 1)
-        self.share = pyo.Constraint(expr=self.chance + self.chance * self.odds[0] == 1)
+        self.above.add(exponential(-half, 1.0, self.odds[0]) >= 0)
+        self.above.add(exponential(half, 1.0, self.odds[1]) >= 0)
+        self.both = pyo.Constraint(expr=self.odds[0] * self.odds[1] <= 1.0 + ODDS_ROOM)
+        self.share = pyo.Constraint(expr=self.chance * self.odds[0] + self.chance * self.odds[1] == self.odds[1])
         self.form = LinearForm(0.0, ((1.0, self.chance),))
         block.x.also_place(self.place)
 
@@ -185,8 +186,8 @@ class LogisticCurve(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Set the variables to those of a point (coordinates by column)."""
         predictor, _ = self._held
         score = float(predictor.score(point_row(predictor.space, point)).reshape(-1)[0])
-        self.odds[0].set_value(math.exp(-score), skip_validation=True)
-        self.odds[1].set_value(math.exp(score), skip_validation=True)
+        self.odds[0].set_value(math.exp(-0.5 * score), skip_validation=True)
+        self.odds[1].set_value(math.exp(0.5 * score), skip_validation=True)
         self.chance.set_value(1.0 / (1.0 + math.exp(-score)), skip_validation=True)
 
 
@@ -207,7 +208,7 @@ def probabilities_of(block: ScoredBlock, error: float) -> tuple[Probabilities, P
     InvalidValueError
         The error is below 1e-5 and not 0, or .5 or more; or it is 0 and the scores are too large for a curve.
     """
-    if error != 0:
+    if error != 0 or isinstance(error, bool):
         _CHECK.require("probability_within", "error", error)
     head = block.predictor.core.head
     labels = head.labels

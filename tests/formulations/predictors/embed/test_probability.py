@@ -27,10 +27,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt.formulations import Factual, embed
-from ceopt.formulations.predictors import Affine
+from ceopt.formulations.predictors import Affine, ReluNetwork
 from ceopt.formulations.predictors.embed.probability import pieces_of
 from ceopt.solvers import compile_model, solve
 from ceopt.solvers.errors import (
+    InvalidTypeError,
     InvalidValueError,
     UnboundedFeatureError,
     UnsupportedModelError,
@@ -179,6 +180,52 @@ def test_the_curve_of_a_program_has_the_optimum_of_enumeration() -> None:
     assert_probabilities(stated(model), model, 0.0, "scip")
 
 
+def of(weights: Any, intercept: Any) -> Any:
+    return Affine(weights, intercept, labels=("no", "yes"), probability="logistic")
+
+
+def net(w: Any, v: Any, b: Any, c: Any) -> Any:
+    return ReluNetwork([w, [v]], [b, [c]], labels=("no", "yes"), probability="logistic")
+
+
+#: Two models, the row (or "above": the second at most 0.02 above the first), weights of both, greatest values.
+LOST: list[Any] = [
+    (  # scores up to 17.8: odds of 5e7
+        of([-1.88, 0.78], -0.52), net([[0.81, -1.44], [1.02, -0.6]], [4.18, 1.46], [-0.54, 0.2], 0.21),
+        "above", (-1.0, 0.0), (4, 4),
+    ),
+    (  # a score that is the same everywhere
+        net([[0.72, -1.65]], [0.0], [0.27], -0.06), of([-2.6752, 0.0], 0.1308), None, (-2.0, 1.0), (2, 2),
+    ),
+    (of([-1.22, 0.68], -0.44), of([-1.18, -0.78], -0.81), 0.26, (0.0, 2.0), (4, 4)),  # a false optimum
+    (net([[0.24, 0.41]], [-0.36], [-0.74], -0.63), of([-0.92, -2.04], -1.76), 0.27, (0.0, -1.0), (3, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
+@pytest.mark.parametrize("case", range(len(LOST)))
+def test_no_point_of_two_curves_is_lost(case: int) -> None:
+    first, second, row, weights, most = LOST[case]
+    features = [ceopt.Feature(f"x{k}", kind="integer", lower=0, upper=end) for k, end in enumerate(most)]
+    grid = np.array([(i, j) for i in range(most[0] + 1) for j in range(most[1] + 1)], dtype=float)
+    p, q = expit(first.score(grid).ravel()), expit(second.score(grid).ravel())
+    m = pyo.ConcreteModel()
+    m.x = Factual(ceopt.FeatureSpace(features), {"x0": 1, "x1": 2})
+    m.first, m.second = embed(first, m.x), embed(second, m.x)
+    own, other = (block.probability_within(0)["yes"] for block in (m.first, m.second))
+    kept = np.full(len(grid), True)
+    if row == "above":
+        m.row = pyo.Constraint(expr=other - own <= 0.02)
+        kept = q - p <= 0.02
+    elif row is not None:
+        m.row = pyo.Constraint(expr=own <= row)
+        kept = p <= row
+    m.goal = pyo.Objective(expr=weights[0] * own + weights[1] * other)
+    result = solve(m)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx((weights[0] * p + weights[1] * q)[kept].min(), abs=3e-6)
+
+
 def test_a_curve_of_large_scores_another_link_and_another_solver_are_refused() -> None:
     def stated_at(weight: float, link: Any) -> Any:
         m = pyo.ConcreteModel()
@@ -248,8 +295,8 @@ def test_models_without_probabilities_are_refused(model: Any, what: str) -> None
 
 def test_an_error_out_of_range_and_a_column_without_bounds_are_refused() -> None:
     m = stated(fitted("logistic"))
-    for error in (1e-6, 0.5, float("nan")):
-        with pytest.raises(InvalidValueError, match="probability_within needs .* error"):
+    for error in (1e-6, 0.5, float("nan"), False):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="probability_within needs .* error"):
             m.p.probability_within(error)
     endless = pyo.ConcreteModel()
     endless.x = Factual(ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0)]), {"income": 2.0})
