@@ -63,7 +63,8 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
     pyomo.environ.ComponentMap
         Var -> value: the Vars of the columns, of the models, of margins, rules and costs. Vars of the caller's own, and
         the binaries by which a target of several labels chooses, are left to the solver. The model's own values stay.
-        Of a search None, where no row was found that keeps the program's rows.
+        Of a search None, where no row was found that keeps the program's rows; also where no such Var is left, as of a
+        a person who cannot move.
 
     Notes
     -----
@@ -102,7 +103,7 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
     if row is not None:
         rows = _rows(row, len(blocks))
         points = [_reachable(block, one) for block, one in zip(blocks, rows, strict=True)]
-        return _values_at(model, blocks, points)
+        return _values_at(model, blocks, points) or None
     deadline = time.perf_counter() + time_limit_s
     found = []
     for number, block in enumerate(blocks):
@@ -260,7 +261,7 @@ def _best(model: Any, blocks: Sequence[Factual], found: Sequence[list[Point]]) -
         objective = _objective(compiled, by_column)
         if best is None or objective < best_objective:
             best, best_objective = values, objective
-    return best
+    return best or None
 
 
 def _objective(compiled: CompiledModel, values: Mapping[int, float]) -> float:

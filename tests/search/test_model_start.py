@@ -15,6 +15,7 @@ from sklearn.neural_network import MLPClassifier
 import ceopt
 from ceopt import Feature, FeatureSpace, MaxChanges
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
+from ceopt.formulations.predictors import Affine
 from ceopt.solvers import solve
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -135,6 +136,19 @@ def test_a_person_who_is_served_today_may_stay():
     for var, value in values.items():
         var.set_value(value)
     assert m.person[0].x.decode().to_dict() == {"a": 6, "b": 6}
+
+
+@pytest.mark.parametrize("row", [None, {"income": 5}])
+def test_a_person_who_cannot_move_begins_nowhere(row):
+    space = FeatureSpace([Feature("income", kind="integer", lower=0, upper=9, mutable=False)])
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"income": 5})
+    m.predictor = embed(Affine([1.0], -3.5, labels=("no", "yes")), m.x)
+    m.valid = Reaches(m.predictor, "yes")
+    m.cost = pyo.Objective(expr=l1(m.x, scale="none"))
+    start = ceopt.start(m, row)
+    assert start is None
+    assert solve(m, start=start).objective == 0.0
 
 
 def test_two_models_on_one_row_are_reached_together():
