@@ -64,7 +64,7 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
         Var -> value: the Vars of the columns, of the models, of margins, rules and costs. Vars of the caller's own, and
         the binaries by which a target of several labels chooses, are left to the solver. The model's own values stay.
         Of a search None, where no row was found that keeps the program's rows; also where no such Var is left, as of a
-        a person who cannot move.
+        person who cannot move.
 
     Notes
     -----
