@@ -351,7 +351,7 @@ class Region(AbstractRule):
         found = [worst_trees(model, noises, reach) for model, _ in asked.adversary.conditions]
         return tuple(worst for worst in found if worst is not None)
 
-    def counterexample(self, space: FeatureSpace, point: Point) -> tuple[BadBox | Scenario, ...]:
+    def counterexample(self, space: FeatureSpace, point: Point) -> tuple[Any, ...]:
         """Return what follows from a point near this one that is decided otherwise; nothing where there is none."""
         adversary = self._asked(space).adversary
         found = adversary.worst(point)
