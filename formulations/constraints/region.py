@@ -28,7 +28,7 @@ from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import warn
 from ceopt.formulations.targets import DisagreementOf, Labels, Target, parse_target
 from ceopt.formulations.tolerances import REGION_ROOM
-from ceopt.solvers.checks import Choice, Flag, Real, Refusal, check_fields
+from ceopt.solvers.checks import Choice, Flag, ListOf, OrNone, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 _RADIUS: Final = Refusal("a finite radius of at least 0", "Give for example 0.1.")
+_NAMES: Final = Refusal("a list of column names as {name}", 'Write columns=["income"].', error=InvalidTypeError)
 _CHECKS: Final = {
     "name": RULE_NAME,
+    "columns": OrNone(ListOf(_NAMES, texts=True)),
     "radius": Real(at_least=0.0, finite=True, otherwise=_RADIUS),
     "norm": Choice(("linf", "l2")),
     "exact": Flag(),
@@ -167,12 +169,6 @@ class Region(AbstractRule):
             raise InvalidValueError(
                 "Region", '"std" or a mapping from columns to widths as scale', f"scale is {self.scale!r}", "Write one."
             )
-        if self.columns is not None:
-            if isinstance(self.columns, str) or not all(isinstance(name, str) for name in self.columns):
-                raise InvalidTypeError(
-                    "Region", "a list of column names", f"columns is {self.columns!r}", 'Write columns=["income"].'
-                )
-            object.__setattr__(self, "columns", tuple(self.columns))
 
     # ---- what is asked about -----------------------------------------------------------------------------------------
     def check(self, space: FeatureSpace) -> None:

@@ -478,6 +478,7 @@ TAUGHT_NOTHING = {
     "FeatureSpace.update(data=)": "column by column: missing cells are no values",
     "FeatureSpace.infer(frame=)": "column by column: missing cells are no values",
     "MinimaxProbabilityMachine.fit(X=)": "scikit-learn's estimators refuse NaN, and check_estimator asks for it",
+    "People(people=)": "people",
     "Recourse.explain(frame=)": "people, each with a status",
     "ScaledColumns.encode(frame=)": "people",
     "bootstrap_moments(X=)": "rows of the caller's own estimator, which may take them or fill them in",
