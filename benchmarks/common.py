@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -259,6 +260,15 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
 def bar(items: Iterable[Any], total: int) -> Any:
     """Show progress on standard error."""
     return tqdm(items, total=total, unit="row", file=sys.stderr)
+
+
+def in_own_process(script: str, words: Sequence[str], checkout: Path) -> dict[str, Any]:
+    """Run a script beside this one in a process of its own, with the ceopt of a checkout; return the JSON it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(Path(__file__).with_name(script)), *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def versions() -> dict[str, str]:

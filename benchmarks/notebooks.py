@@ -16,10 +16,10 @@ import common
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
+from own_programs_ask import RADIUS, attack_gurobi_ml, digits
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -166,17 +166,6 @@ def _enrolment_there() -> float:
 
 
 # ==== gurobi-machinelearning: an attack on digits =====================================================================
-RADIUS = 5 / 16
-
-
-def digits() -> tuple[Any, Any, int]:
-    """Return the network, a row of pixels and its class."""
-    data = load_digits()
-    network = MLPClassifier((15, 10, 10), random_state=0, max_iter=500).fit(data.data / 16.0, data.target)
-    row = data.data[0] / 16.0
-    return network, row, int(network.predict(row[None])[0])
-
-
 def _attack_here() -> Any:
     network, row, own = digits()
     names = [f"pixel{k}" for k in range(len(row))]
@@ -192,8 +181,6 @@ def _attack_here() -> Any:
 
 
 def _attack_there() -> float:
-    from own_programs_ask import attack_gurobi_ml
-
     return float(attack_gurobi_ml()["value"])
 
 

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import os
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +57,7 @@ def paths(before: Path | None) -> dict[str, Path]:
 
 def ask(task: str, way: str, checkout: Path) -> dict[str, Any]:
     """Run one way once."""
-    script = Path(__file__).with_name("own_programs_ask.py")
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(script), task, way], check=True, capture_output=True, text=True, env=environment
-    )
-    return {"task": task, "way": way, **json.loads(done.stdout.splitlines()[-1])}
+    return {"task": task, "way": way, **common.in_own_process("own_programs_ask.py", [task, way], checkout)}
 
 
 def main() -> None:

@@ -7,11 +7,7 @@ Each run is a process of its own (``several_people_ask.py``), and the ways take 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def ask(name: str, way: str, checkout: Path) -> dict[str, Any]:
     """Run one way once."""
-    script = Path(__file__).with_name("several_people_ask.py")
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(script), name, way], check=True, capture_output=True, text=True, env=environment
-    )
-    return {"model": name, "way": way, **json.loads(done.stdout.splitlines()[-1])}
+    return {"model": name, "way": way, **common.in_own_process("several_people_ask.py", [name, way], checkout)}
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
     if row is not None:
         rows = _rows(row, len(blocks))
         points = [_reachable(block, one) for block, one in zip(blocks, rows, strict=True)]
-        return _values_at(model, blocks, points) or None
+        return _Values(model, blocks).at(points) or None
     deadline = time.perf_counter() + time_limit_s
     found = []
     for number, block in enumerate(blocks):
@@ -156,23 +156,32 @@ def _reachable(block: Factual, row: Any) -> Point:
 
 
 # ---- the values of a program at points -------------------------------------------------------------------------------
-def _values_at(model: Any, blocks: Sequence[Factual], points: Sequence[Mapping[str, float]]) -> Any:
-    """Return the values that Vars take where the blocks' columns are at points; the Vars keep what they hold."""
-    variables = [var for var in model.component_data_objects(pyo.Var, descend_into=True) if not var.fixed]
-    before = [var.value for var in variables]
-    for var in variables:
-        var.set_value(None, skip_validation=True)
-    try:
-        for block, point in zip(blocks, points, strict=True):
-            block.place(point)
-            for part in _parts(model):
-                if isinstance(part, AbstractEmbedded) and part.x is block:
-                    part.place(point)
-            block.place(point)  # costs and margins that follow from what was placed by a model
-        return pyo.ComponentMap((var, var.value) for var in variables if var.value is not None)
-    finally:
-        for var, value in zip(variables, before, strict=True):
-            var.set_value(value, skip_validation=True)
+@final
+class _Values:
+    """What the Vars of a program take where its blocks' columns are at points."""
+
+    __slots__ = ("_blocks", "_embedded", "_variables")
+
+    def __init__(self, model: Any, blocks: Sequence[Factual]) -> None:
+        self._blocks = blocks
+        self._embedded = [part for part in _parts(model) if isinstance(part, AbstractEmbedded)]
+        self._variables = [var for var in model.component_data_objects(pyo.Var, descend_into=True) if not var.fixed]
+
+    def at(self, points: Sequence[Mapping[str, float]]) -> Any:
+        """Return Var -> value where the blocks' columns are at points; the Vars keep what they hold."""
+        before = [var.value for var in self._variables]
+        for var in self._variables:
+            var.set_value(None, skip_validation=True)
+        try:
+            for block, point in zip(self._blocks, points, strict=True):
+                for part in self._embedded:
+                    if part.x is block:
+                        part.place(point)
+                block.place(point)  # last, as costs and margins may follow from what a model's Vars hold
+            return pyo.ComponentMap((var, var.value) for var in self._variables if var.value is not None)
+        finally:
+            for var, value in zip(self._variables, before, strict=True):
+                var.set_value(value, skip_validation=True)
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
@@ -204,7 +213,7 @@ class _OwnProgram:
         embedded = []
         for part in _parts(model):
             if isinstance(part, Reaches) and part.embedded.x is block and part.when is None:
-                asked.append((part.embedded.predictor, part.target, part.margin))
+                asked.append(_with_least_slack(block, part.embedded.predictor, part.target, part.margin))
                 by_row.add(id(part.embedded))
             elif isinstance(part, AbstractEmbedded) and part.x is block:
                 embedded.append(part)
@@ -213,19 +222,27 @@ class _OwnProgram:
                 rules.append(rule)
         for part in embedded:
             if id(part) not in by_row:
-                asked += [(part.predictor, target, margin.slack) for target, margin in part.margins.items()]
+                for target, margin in part.margins.items():
+                    asked.append(_with_least_slack(block, part.predictor, target, margin.slack))
         return cls(block, tuple(asked), tuple(rules))
 
     def slacks(self, points: Floats) -> Floats:
         """Return by how much rows of coordinates (n, d) reach every target beyond its margin, (n,)."""
         found = np.full(len(points), np.inf)
-        for predictor, target, margin in self.asked:
-            least = margin * (1.0 + START_MARGIN_ROUNDING)
-            if margin > 0.0:
-                least += encoding_rounding(predictor, self.block.point, self.block.reach)
+        for predictor, target, least in self.asked:
             places = [self.block.space.names.index(name) for name in predictor.space.names]
             found = np.minimum(found, slack(predictor, points[:, places], target) - least)
         return np.where(np.isfinite(found), found, 1.0)
+
+
+def _with_least_slack(
+    block: Factual, predictor: Predictor, target: Target, margin: float
+) -> tuple[Predictor, Target, float]:
+    """Return a model and a target with the slack that keeps the margin, in the rounding of the person's numbers too."""
+    least = margin * (1.0 + START_MARGIN_ROUNDING)
+    if margin > 0.0:
+        least += encoding_rounding(predictor, block.point, block.reach)
+    return predictor, target, least
 
 
 def _points_of(question: _OwnProgram, seconds: float, seed: int) -> list[Point]:
@@ -250,11 +267,12 @@ def _best(model: Any, blocks: Sequence[Factual], found: Sequence[list[Point]]) -
     if not all(found):
         return None
     compiled = compile_model(model)
+    placed = _Values(model, blocks)
     best: Any = None
     best_objective = np.inf
     for k in range(min(max(map(len, found)), _MOST_TRIED)):
         points = [rows[min(k, len(rows) - 1)] for rows in found]
-        values = _values_at(model, blocks, points)
+        values = placed.at(points)
         by_column = {compiled.index[var]: value for var, value in values.items() if var in compiled.index}
         if broken_row(compiled, by_column) is not None:
             continue
