@@ -353,12 +353,14 @@ class AbstractLevels(AbstractCoordinate):
         The coordinates in reach: the ranks, and that of the missing cell.
     """
 
-    __slots__ = ("ranks", "values")
+    __slots__ = ("_equals", "ranks", "values")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
         self.ranks: tuple[int, ...] = block.reach[feature.name].ranks
         self.values: tuple[float, ...] = block.reach[feature.name].values
+        #: What ``equals`` has returned: every model over the block asks for the same.
+        self._equals: dict[float, LinearForm] = {}
 
     @abstractmethod
     def tabulate(self, values: dict[float, float]) -> LinearForm:
@@ -366,7 +368,7 @@ class AbstractLevels(AbstractCoordinate):
 
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, else 0."""
-        return self.indicator({value})
+        return self.equals(value)
 
     @property
     def on_label(self) -> LinearForm:
@@ -402,7 +404,9 @@ class AbstractLevels(AbstractCoordinate):
 
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the rank is ``value``, else 0."""
-        return self.indicator({value})
+        if value not in self._equals:
+            self._equals[value] = self.indicator({value})
+        return self._equals[value]
 
     def one_of(self, values: Iterable[float]) -> LinearForm:
         """Return 1 where the rank is one of ``values``, else 0."""
@@ -410,7 +414,7 @@ class AbstractLevels(AbstractCoordinate):
 
     def differs(self, value: float) -> LinearForm:
         """Return 1 where another level is taken."""
-        return self.indicator({value}).complement()
+        return self.equals(value).complement()
 
     # ---- changes and costs -------------------------------------------------------------------------------------------
     def changed_form(self) -> LinearForm:

@@ -418,8 +418,8 @@ def read_model(model: Any, space: FeatureSpace | None = None, *, output: int | N
 def _forget() -> None:
     """Drop the models that were not read for the longest time, if they are too many and too large."""
     numbers = 0
-    for place, key in enumerate(reversed(list(_MEMORY))):
-        numbers += sum(_numbers_in(part.core) for part in _MEMORY[key].parts)
+    for place, (key, known) in enumerate(reversed(list(_MEMORY.items()))):
+        numbers += sum(_numbers_in(part.core) for part in known.parts)
         if place >= _KEPT and numbers > _MOST_NUMBERS:
             del _MEMORY[key]
 

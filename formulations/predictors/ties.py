@@ -261,9 +261,10 @@ def score_resolution(predictor: Predictor, coordinates: Floats, reach: Reach | N
     """
     rounding = 0.0
     for part in predictor.parts:
-        sums = _first_weights(part) @ _in_rows(part, coordinates, reach)
+        seen = _seen(part, coordinates)
+        sums = _first_weights(part) @ _in_rows(part, coordinates, reach, seen=seen)
         in_row = MARGIN_OF_TERMS[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=reach is None)
-        rounding += max(in_row, _summation_rounding_of(part, coordinates))
+        rounding += max(in_row, _summation_rounding_of(part, seen))
     return rounding
 
 
@@ -271,12 +272,12 @@ def summation_rounding(predictor: Predictor, coordinates: Floats) -> float:
     """Return how much the score at a point (1, d) may change with the order of summation; 0 for trees and votes."""
     parts, rounding = _weighted_parts(predictor)
     for part, weight in parts:
-        rounding += weight * _summation_rounding_of(part, coordinates)
+        rounding += weight * _summation_rounding_of(part, _seen(part, coordinates))
     return rounding
 
 
-def _summation_rounding_of(part: Predictor, coordinates: Floats) -> float:
-    sums = _first_weights(part) @ _seen(part, coordinates)
+def _summation_rounding_of(part: Predictor, seen: Floats) -> float:
+    sums = _first_weights(part) @ seen
     return OWN_ROUNDING[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=True)
 
 
@@ -440,14 +441,19 @@ def _seen(part: Predictor, coordinates: Floats) -> Floats:
 
 
 def _in_rows(
-    part: Predictor, coordinates: Floats, reach: Reach | None, factual: Mapping[str, float] | None = None
+    part: Predictor,
+    coordinates: Floats,
+    reach: Reach | None,
+    factual: Mapping[str, float] | None = None,
+    *,
+    seen: Floats | None = None,
 ) -> Floats:
     """Return, per matrix column, the absolute value of its term in a row near a point; 0 if it is fixed.
 
     A number that is measured from 0 enters as it is, however large it is beside its scaled value. ``factual``: the
-    person, if the point is another.
+    person, if the point is another. ``seen``: what :func:`_seen` says of the point, where the caller has it.
     """
-    sizes = _seen(part, coordinates)
+    sizes = _seen(part, coordinates) if seen is None else seen.copy()
     point = dict(zip(part.space.names, coordinates[0].tolist(), strict=True))
     for place, column in enumerate(part.encoding.columns):
         name = column.feature

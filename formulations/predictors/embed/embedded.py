@@ -645,7 +645,7 @@ class Inputs:
             elif name in self._labels:
                 self._forms[atom] = self._x.numeric(name).label_form(value)
             else:
-                self._forms[atom] = self._x.coordinate(name).indicator({value})
+                self._forms[atom] = self._x.coordinate(name).equals(value)
         return self._forms[atom]
 
 

@@ -36,7 +36,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, final
@@ -50,7 +50,7 @@ from ceopt.formulations.predictors.readers.agreement import (
     require_agreement,
     require_prediction,
 )
-from ceopt.formulations.predictors.readers.pipeline import encode, ending_in, split
+from ceopt.formulations.predictors.readers.pipeline import Followed, encode, ending_in, split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
@@ -72,11 +72,13 @@ class Behind:
 
     steps: tuple[Any, ...]
     space: FeatureSpace
+    #: Rows that were followed through the steps up to a member that was read here.
+    followed: list[Followed] = field(default_factory=list, compare=False)
 
     def member(self, model: Any, *steps: Any) -> Predictor:
         """Read a model that is given what this place gives, through further steps."""
         inner, estimator = split(open_model(model))
-        return _read([*self.steps, *steps, *inner], estimator, model, self.space)
+        return _read([*self.steps, *steps, *inner], estimator, model, self)
 
     def encoding(self, estimator: Any, *steps: Any) -> Encoding:
         """Return what an estimator at this place sees, through further steps."""
@@ -121,7 +123,8 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
         return Predictor(model, Encoding.identity(space, model.columns), model, space)
     opened = open_model(model)
     try:
-        predictor = Behind((), space).member(opened)
+        place = Behind((), space)
+        predictor = place.member(opened)
     except UnsupportedModelError as error:
         raise gap_refusal(opened, space) or error from error.__cause__
     except (CeoptError, OutOfTimeError, MemoryError):
@@ -132,7 +135,7 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
     reader = _module(_root(split(opened)[1]))
     assert reader is not None  # noqa: S101 - it has read the model
     try:
-        require_agreement(predictor, opened, reader, data)
+        require_agreement(predictor, opened, reader, data, place.followed)
     except UnsupportedModelError as error:
         raise gap_refusal(opened, space) or error from error.__cause__
     return dataclasses.replace(predictor, model=model)
@@ -188,7 +191,7 @@ def of_output(model: Any, output: Any) -> Any:
     return ending_in(opened, library.one_output(estimator, output))
 
 
-def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace) -> Predictor:
+def _read(steps: Sequence[Any], estimator: Any, model: Any, place: Behind) -> Predictor:
     library = _module(_root(estimator))
     if library is None or not hasattr(library, "read_estimator"):
         raise UnsupportedModelError(
@@ -198,14 +201,14 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
             "predictors.Affine, TreeEnsemble or ReluNetwork.",
         )  # fmt: skip
     if hasattr(library, "read_composite"):
-        composite = library.read_composite(estimator, Behind(tuple(steps), space))
+        composite = library.read_composite(estimator, Behind(tuple(steps), place.space))
         if composite is not None:
-            return Predictor(composite[0], composite[1], model, space)
+            return Predictor(composite[0], composite[1], model, place.space)
     own = []
     if hasattr(library, "own_steps"):
         own = library.own_steps(estimator)
-    encoding = encode([*steps, *own], estimator, space)
-    return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, space)
+    encoding = encode([*steps, *own], estimator, place.space, None if own else place.followed)
+    return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, place.space)
 
 
 def _root(model: Any) -> str:

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor, gap_error
 from ceopt.formulations.predictors.readers.model_input import behind, given, probe, refuse, rows_with_labels
-from ceopt.formulations.predictors.readers.pipeline import split
+from ceopt.formulations.predictors.readers.pipeline import Followed, split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
@@ -56,7 +56,13 @@ _PLAIN: Final = 48
 _THRESHOLDS: Final = 40
 
 
-def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, data: pd.DataFrame | None = None) -> None:
+def require_agreement(
+    predictor: Predictor,
+    opened: Any,
+    reader: ModuleType,
+    data: pd.DataFrame | None = None,
+    followed: Sequence[Followed] = (),
+) -> None:
     """Refuse a reading that says anything else than the library.
 
     Parameters
@@ -69,6 +75,8 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
         The reader of the estimator's library.
     data
         Rows of the user's data, if there are some.
+    followed
+        Rows whose way through the model's steps is known.
 
     Raises
     ------
@@ -79,13 +87,13 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
     rows = trials(predictor, _some(space, data))
     if not len(rows):
         return
-    frame = frame_of(space, rows)
     with _failing(opened):
-        answers = _asked(opened, reader, predictor, frame)
+        answers = _asked(opened, reader, predictor, rows, followed)
     ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
     wrong = ours.differs(answers)
     if wrong is not None:
         row, theirs, mine = wrong
+        frame = frame_of(space, rows)
         at = ", ".join(f"{name}={plain(frame[name].iloc[row])!r}" for name in space.names[:6])
         raise refuse(
             "to predict what the library does",
@@ -211,14 +219,18 @@ class _Answers(NamedTuple):
     shares: Floats | None = None
 
 
-def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.DataFrame) -> _Answers:
+def _asked(
+    opened: Any, reader: ModuleType, predictor: Predictor, rows: Floats, followed: Sequence[Followed]
+) -> _Answers:
     """Ask the library, as its user would."""
     core = predictor.core
     steps, estimator = split(opened)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names, unknown levels, float width: the same as at every prediction
-        asked = behind(steps, given(opened, predictor.space, frame))
-        labels = np.asarray(estimator.predict(asked)).reshape(len(frame))
+        asked = _among(followed, rows)
+        if asked is None:
+            asked = behind(steps, given(opened, predictor.space, frame_of(predictor.space, rows)))
+        labels = np.asarray(estimator.predict(asked)).reshape(len(rows))
         if core.labels is None:
             return _Answers(labels)
         scores = reader.own_scores(estimator, asked) if hasattr(reader, "own_scores") else None
@@ -227,6 +239,16 @@ def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.Data
         if core.probability is None or not hasattr(estimator, "predict_proba"):
             return _Answers(labels)
         return _Answers(labels, shares=np.asarray(estimator.predict_proba(asked), dtype=np.float64))
+
+
+def _among(followed: Sequence[Followed], rows: Floats) -> Any:
+    """Return what the estimator is given for rows that were followed through its steps; None if they were not all."""
+    for known in followed:
+        places = {row.tobytes(): place for place, row in enumerate(known.coordinates)}
+        chosen = [places.get(row.tobytes()) for row in rows]
+        if None not in chosen:
+            return known.data[chosen]
+    return None
 
 
 class _Reading:

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -360,8 +360,19 @@ def ending_in(model: Any, estimator: Any) -> Any:
     return same
 
 
-def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encoding:
-    """Return what the estimator sees of the raw columns after the steps.
+class Followed(NamedTuple):
+    """Rows that were followed through all steps."""
+
+    #: As coordinates (n, d).
+    coordinates: NDArray[np.float64]
+    #: What the estimator is given for them.
+    data: Any
+
+
+def encode(
+    steps: Sequence[Any], estimator: Any, space: FeatureSpace, followed: list[Followed] | None = None
+) -> Encoding:
+    """Return what the estimator sees of the raw columns after the steps; arrays that say so go into ``followed``.
 
     Raises
     ------
@@ -372,7 +383,8 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
     while True:
         coordinates = probe(space, unseen)
         try:
-            return _checked(_traced(steps, estimator, space, coordinates), coordinates, unseen)
+            trace = _traced(steps, estimator, space, coordinates)
+            encoding = _checked(trace, coordinates, unseen)
         except UnseenLevelError as error:
             name, rank = error.unseen
             ranks = unseen.setdefault(name, set())
@@ -380,6 +392,10 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
             ranks.add(next(k for k in itertools.chain([rank], itertools.count()) if k not in ranks))
             if len(ranks) == len(space[name].levels):
                 raise
+        else:
+            if followed is not None and steps and not isinstance(trace.data, pd.DataFrame):
+                followed.append(Followed(coordinates, trace.data))
+            return encoding
 
 
 def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinates: NDArray[np.float64]) -> Trace:
@@ -427,8 +443,8 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
     return Trace(data, tuple(columns), space)
 
 
-def _follow(step: Any, trace: Trace) -> Trace:
-    """Run one fitted step on the rows and say what its output's columns are."""
+def _follow(step: Any, trace: Trace, output: Any = None) -> Trace:
+    """Run one fitted step on the rows, unless its output is known, and say what its output's columns are."""
     if _passes(step):
         return trace
     if _is_function(step):
@@ -441,8 +457,7 @@ def _follow(step: Any, trace: Trace) -> Trace:
             trace = _follow(inner, trace)
         return trace
     if name == "ColumnTransformer":
-        columns = _stack(step, trace)
-        output = _run(step, trace)
+        columns, output = _by_parts(step, trace)
     elif name == "FeatureUnion":
         columns = _union(step, trace)
         output = _run(step, trace)
@@ -450,10 +465,7 @@ def _follow(step: Any, trace: Trace) -> Trace:
         columns = step.columns(trace)
         output = step.transform(trace.data)
     elif name in TRANSFORMERS:
-        if name in ENCODERS:
-            check_encoder(step, trace)
-        output = _run(step, trace)
-        columns = list(TRANSFORMERS[name](step, trace, output))
+        columns, output = _by_rule(step, trace, output)
     else:
         known = ", ".join(sorted(["ColumnTransformer", "FeatureUnion", "Pipeline", *TRANSFORMERS]))
         raise refuse(
@@ -469,8 +481,29 @@ def _follow(step: Any, trace: Trace) -> Trace:
     return Trace(output, tuple(columns), trace.space)
 
 
-def _stack(step: Any, trace: Trace) -> list[Column]:
+def _by_rule(step: Any, trace: Trace, output: Any) -> tuple[list[Column], Any]:
+    """Return the columns of a transformer and its output; ``output`` is that, if it is known, or None."""
+    name = _name(step)
+    if name in ENCODERS:
+        check_encoder(step, trace)
+    if output is None:
+        output = _run(step, trace)
+    return list(TRANSFORMERS[name](step, trace, output)), output
+
+
+def _by_parts(step: Any, trace: Trace) -> tuple[list[Column], Any]:
+    """Return the columns of a ColumnTransformer and its output; where it fails, its parts say why."""
+    try:
+        whole = step.transform(trace.data)
+    except (TypeError, ValueError):
+        return _stack(step, trace, None), _run(step, trace)
+    return _stack(step, trace, whole), whole
+
+
+def _stack(step: Any, trace: Trace, whole: Any) -> list[Column]:
     """Return the columns of a ColumnTransformer, each part at its place in the output.
+
+    A part whose own output can be cut from the whole does not run again.
 
     Its columns come in the order in which it was fitted: so does the frame that the first step is given, and every step
     keeps its own order.
@@ -486,10 +519,19 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
             data = trace.data.iloc[:, places]
         else:
             data = trace.data[:, places]
-        result = _follow(part, Trace(data, tuple(map(trace.columns.__getitem__, places)), trace.space))
         where = step.output_indices_[name]
+        own = None
+        if whole is not None and _is_in_whole(part, data):
+            own = whole.iloc[:, where] if isinstance(whole, pd.DataFrame) else whole[:, where]
+        result = _follow(part, Trace(data, tuple(map(trace.columns.__getitem__, places)), trace.space), own)
         stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
     return list(map(stacked.__getitem__, sorted(stacked)))
+
+
+def _is_in_whole(part: Any, data: Any) -> bool:
+    """Tell whether a part of a ColumnTransformer is one step whose output is that of the whole, in its own width."""
+    name = _name(part)
+    return name in ENCODERS or (name in SCALERS and set(width(data)) <= {"float64"})
 
 
 def _union(step: Any, trace: Trace) -> list[Column]:

@@ -15,7 +15,15 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
@@ -261,6 +269,36 @@ def test_columns_that_a_pipeline_drops_need_not_be_in_the_space_or_the_row(kind)
     asked = pd.DataFrame([{**person.to_dict(), **answer.values.to_dict()}])
     assert model.predict(asked).tolist() == ["yes"]
     assert ceopt.verify([answer.values], model, space, target="yes", factual=person[kept]).ok
+
+
+def test_each_step_runs_once_while_a_model_is_read(monkeypatch):
+    """The parts of a ColumnTransformer are cut from its output, and the rows that were followed are not run again."""
+    model, frame = _dropping("remainder")
+    runs = []
+    for step in (ColumnTransformer, StandardScaler, OneHotEncoder):
+        own = step.transform
+        monkeypatch.setattr(
+            step, "transform", lambda self, X, own=own, **rest: runs.append(type(self).__name__) or own(self, X, **rest)
+        )
+    predictor = read(model, FeatureSpace.infer(frame, categorical=["note"]))
+    assert sorted(runs) == ["ColumnTransformer", "OneHotEncoder", "StandardScaler"]
+    rows = predictor.space.coordinates(frame)
+    own = model.named_steps["columntransformer"].transform(frame)
+    np.testing.assert_array_equal(predictor.encoding.matrix(rows), own.toarray() if hasattr(own, "toarray") else own)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_part_in_float32_keeps_its_width_in_a_wider_whole(sparse):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.normal(1e3, 7, 80), "debt": rng.normal(5, 1, 80), "job": ["a", "b"] * 40})
+    narrow = make_pipeline(FunctionTransformer(), OrdinalEncoder(dtype=np.float32), StandardScaler())
+    numbers = ("numbers", StandardScaler(), ["income", "debt"])
+    step = ColumnTransformer([("job", narrow, ["job"]), numbers], sparse_threshold=float(sparse))
+    model = make_pipeline(step, LogisticRegression()).fit(frame, frame["debt"] > 5)
+    predictor = read(model, FeatureSpace.infer(frame))
+    own = model[0].transform(frame)
+    np.testing.assert_array_equal(predictor.encoding.matrix(predictor.space.coordinates(frame)), own)
+    assert len(set(own[:, 0].tolist())) == 2
 
 
 def test_a_column_that_a_pipeline_reads_is_still_asked_for():
