@@ -112,6 +112,7 @@ def summary(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "with": [r["seconds"] for r in ruled],
         "medians": float(np.median([r["seconds"] for r in ruled]) / np.median([r["seconds"] for r in free])),
         "ratio": float(np.median([b["seconds"] / a["seconds"] for a, b in zip(free, ruled, strict=True)])),
+        "cpu medians": float(np.median([r["cpu"] for r in ruled]) / np.median([r["cpu"] for r in free])),
     }
 
 
@@ -124,6 +125,7 @@ def text_of(record: dict[str, Any]) -> str:
             part["data"], part["model"], part["n"], part["people"], part["outliers today"], part["flagged without"],
             part["flagged with"], part["dearer"], part["closed"], common.spread(part["without"], 2),
             common.spread(part["with"], 2), f"{part['medians']:.2f}", f"{part['ratio']:.2f}",
+            f"{part['cpu medians']:.2f}",
         ])  # fmt: skip
     people = sum(part["people"] for part in record["parts"])
     closed = sum(part["closed"] for part in record["parts"])
@@ -139,15 +141,16 @@ def text_of(record: dict[str, Any]) -> str:
         f"{settings['limit_s']} seconds a question{more}, HiGHS, one thread; l1 in units of the columns' MAD. "
         "*Flagged* counts people one of whose answers is an outlier to the library; *dearer* those whose nearest "
         f"answer costs more with the rule; *closed* those of whom all is proved or within {LEAST_GAP:.0%} of it. "
-        "Seconds are median / 90 % / worst; *medians* is "
-        "the ratio of the two medians, *ratio* the median over people."
+        "Seconds are median / 90 % / worst, on a machine of 2 cores with other work on it; *medians* is the ratio of "
+        "the two medians, *ratio* the median over people, *processor* the ratio of the medians of processor seconds. "
+        f"People with one row are asked once for all of them ({record['shared']} of the questions)."
     )
     found = (
         f"With the rule {closed} of {people} questions are closed, {flagged} have an answer that is flagged, and the "
         f"median takes at most {worst:.2f} times that without it."
     )
     head = ["data", "model", "answers", "people", "outliers today", "flagged without", "flagged with", "dearer",
-            "closed", "seconds without", "seconds with", "medians", "ratio"]  # fmt: skip
+            "closed", "seconds without", "seconds with", "medians", "ratio", "processor"]  # fmt: skip
     parts = [words, common.markdown_table(head, rows), found]
     left = record["open"]
     if left:
@@ -180,7 +183,7 @@ def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=40, help="people of each data set and model, default 40")
-    parser.add_argument("--limit", type=int, default=60, help="seconds a question, default 60")
+    parser.add_argument("--limit", type=int, default=300, help="seconds a question, default 300")
     parser.add_argument(
         "--again", type=int, default=600, help="seconds for what is then open with the rule, default 600"
     )
@@ -219,8 +222,24 @@ def last_words(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for r in records:
         key = r["key"].removesuffix(AGAIN)
         before = found.get(key)
-        found[key] = r if before is None else r | {"key": key, "seconds": before["seconds"] + r["seconds"]}
+        both = {name: before[name] + r[name] for name in ("seconds", "cpu")} if before is not None else {}
+        found[key] = r | {"key": key} | both
     return list(found.values())
+
+
+def answered(
+    journal: common.Journal, key: str, question: tuple[str, str, int, pd.DataFrame, bool], limit_s: float
+) -> dict[str, Any]:
+    """Return what is kept of a question: of one that a person with the same row has asked, that."""
+    name, kind, n, row, is_ruled = question
+    cells = [str(value) for value in row.iloc[0]]
+    about = {"data": name, "model": kind, "n": n, "ruled": is_ruled, "cells": cells}
+    for record in journal.records:
+        is_again = record["key"].endswith(AGAIN)
+        if is_again == key.endswith(AGAIN) and all(record[word] == value for word, value in about.items()):
+            kept = {word: value for word, value in record.items() if word != "key"}
+            return kept | {"row": int(row.index[0]), "is_shared": True}
+    return recorded(question, limit_s) | {"cells": cells, "is_shared": False}
 
 
 def main() -> None:
@@ -233,12 +252,12 @@ def main() -> None:
     wanted = questions(count, args.only)
     waiting = [key for key in wanted if key not in journal.done and not args.now]
     for key in common.bar(waiting, len(waiting)):
-        journal.add(key, recorded(wanted[key], args.limit))
+        journal.add(key, answered(journal, key, wanted[key], args.limit))
     if not args.quick and not args.now:
         waiting = [r["key"] for r in last_words(journal.records) if r["ruled"] and not is_closed(r)]
         waiting = [key for key in waiting if key in wanted and f"{key}{AGAIN}" not in journal.done]
         for key in common.bar(waiting, len(waiting)):
-            journal.add(f"{key}{AGAIN}", recorded(wanted[key], args.again))
+            journal.add(f"{key}{AGAIN}", answered(journal, f"{key}{AGAIN}", wanted[key], args.again))
     journal = common.Journal(name, settings)  # with what others have added
     last = last_words(journal.records)
     parts = []
@@ -254,10 +273,11 @@ def main() -> None:
         parts.append(summary(records))
     record = {
         "settings": settings | {"again_s": args.again},
+        "shared": sum(r["is_shared"] and not r["key"].endswith(AGAIN) for r in journal.records),
         "asked_again": sum(r["key"].endswith(AGAIN) for r in journal.records),
         "parts": parts,
         "open": open_ones(last),
-        "records": last,
+        "records": [{word: value for word, value in r.items() if word != "cells"} for r in last],
     }
     common.report("outliers", TITLE, MEASURES, text_of, record, quick=args.quick)
     journal.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +32,8 @@ from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.oracle.model import Check
     from ceopt.search.solve_program import Point, Start
     from ceopt.search.state import State
@@ -126,7 +128,8 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             return state
         began = time.perf_counter()
         try:
-            stand_ins = [part for rule in settings.rules for part in rule.stand_ins(person.reach)]
+            stand_ins = [part for rule in settings.rules if not rule.is_large for part in rule.stand_ins(person.reach)]
+            beside = [part for rule in settings.rules if rule.is_large for part in rule.stand_ins(person.reach)]
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
 
@@ -135,7 +138,13 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             least: NDArray[np.float64] = np.minimum.reduce([_slack_in_program(state, points), *slacks])
             return least
 
-        search = StartSearch(next(iter(stand_ins), predictor), slack_of, settings.cost, settings.rules)
+        search = StartSearch(
+            next(iter(stand_ins), predictor),
+            slack_of,
+            settings.cost,
+            settings.rules,
+            tuple((part, _slack_of(part, question.space)) for part in beside),
+        )
         try:
             starts = search.run(
                 question.factual,
@@ -150,6 +159,12 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     if state.found == user_starts:  # so far no search has found a start
         return replace(state, starts=both, found=both)
     return replace(state, starts=both)
+
+
+def _slack_of(part: Predictor, space: FeatureSpace) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return the slack of a model of some of the columns, at points of all."""
+    places = [space.names.index(name) for name in part.space.names]
+    return lambda points: slack(part, points[:, places], IS_KEPT)
 
 
 def _user_starts(state: State) -> tuple[Start, ...]:

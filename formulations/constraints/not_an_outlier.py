@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.rule import Point
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
 _CHECKS: Final = {"name": RULE_NAME}
@@ -131,6 +132,12 @@ class NotAnOutlier(AbstractRule):
         block.ordinary = Reaches(block.forest, OUTLIER_LABELS[1])
         for name, ranks in block.forest.predictor.unseen.items():  # levels that a step before the forest fails on
             Rows(block, "never_seen").add(name, x.coordinate(name).indicator(ranks), upper=0.0)
+
+    def stand_ins(self, reach: Reach) -> tuple[Predictor, ...]:
+        """Return the forest, which decides just so; nothing before the rule was checked against a space."""
+        del reach
+        predictor = self._known.get("predictor")
+        return () if predictor is None or predictor.unseen else (predictor,)
 
     def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
         """Return how far below 0 the ``decision_function`` is at the point."""

@@ -164,7 +164,8 @@ class AbstractRule(ABC):
     def stand_ins(self, reach: Reach) -> tuple[Predictor, ...]:
         """Return models that all decide True at a point only if the rule is kept there, for the search for a start.
 
-        None by default. Of a rule that few points keep near where the model turns, whose own splits are of no use then.
+        None by default. Of a rule that few points keep near where the model turns, whose own splits are of no use then;
+        of one that :attr:`is_large` the search looks at the splits of both, once many points have broken it.
         """
         del reach
         return ()

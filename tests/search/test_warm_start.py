@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 import ceopt
 from ceopt import Feature, FeatureSpace
+from ceopt.formulations.constraints import AbstractRule
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import reach_of
+from ceopt.search import warm_start
 from ceopt.search.prepare import prepare
 from ceopt.search.warm_start import StartSearch, ValueGrid
 from ceopt.settings import Settings
@@ -58,3 +61,46 @@ def test_of_much_data_a_sample_is_looked_at_that_has_no_row_twice(monkeypatch: p
     (rows,) = seen
     assert len(np.unique(rows)) == len(rows) == 2000
     assert rows.min() > 4.5
+
+
+@dataclass(frozen=True)
+class MuchOf(AbstractRule):
+    """A column is at least 5."""
+
+    column: str
+
+    def check(self, space: Any) -> None: ...
+
+    def build(self, block: Any, x: Any) -> None: ...
+
+    def violation(self, space: Any, factual: Any, point: Any) -> float:  # noqa: ARG002
+        return max(0.0, 5.0 - point[self.column])
+
+
+@pytest.mark.parametrize(("most", "cheapest"), [(0, (5.0, 5.0, 0.0)), (150, (9.0, 8.0, 0.0))])
+def test_the_splits_of_a_rules_own_model_are_looked_at_once_it_has_refused_much(
+    most: int, cheapest: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model splits a and the rule b, of which the data alone has values: dear ones."""
+    monkeypatch.setattr(warm_start, "_BROKEN", most)
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9) for name in "abc"])
+    deciding = prepare(TreeEnsemble([STUMP], labels=("bad", "good")), space, Settings(target="good"))
+    ruling = prepare(TreeEnsemble([STUMP | {"feature": 1}], labels=(False, True)), space, Settings(target=True))
+    search = StartSearch(
+        deciding.predictor, deciding.slacks, ceopt.L1(), (MuchOf("b"),), ((ruling.predictor, ruling.slacks),)
+    )
+    home = dict.fromkeys("abc", 0.0)
+    rows = np.array([[9.0, 9.0, 9.0], [9.0, 8.0, 9.0], [9.0, 0.0, 0.0], [8.0, 0.0, 0.0]])
+    ((_, point), *_) = search.run(home, reach_of(space, home), rows, seed=0, deadlines=(math.inf, math.inf))
+    assert tuple(point.values()) == cheapest
+
+
+def test_the_splits_of_a_rules_own_model_are_looked_at_where_nothing_else_is_found() -> None:
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9) for name in "ab"])
+    deciding = prepare(TreeEnsemble([STUMP], labels=("bad", "good")), space, Settings(target="good"))
+    ruling = prepare(TreeEnsemble([STUMP | {"feature": 1}], labels=(False, True)), space, Settings(target=True))
+    home = dict.fromkeys("ab", 0.0)
+    for beside, points in (((), []), (((ruling.predictor, ruling.slacks),), [{"a": 5.0, "b": 5.0}])):
+        search = StartSearch(deciding.predictor, deciding.slacks, ceopt.L1(), (MuchOf("b"),), beside)
+        found = search.run(home, reach_of(space, home), None, seed=0, deadlines=(math.inf, math.inf))
+        assert [point for _, point in found] == points

@@ -27,7 +27,7 @@ OWN = {
     "Causal": {"unpriced", "charged", "mends", "mended", "actions"},
     "ExactlyOne": {"unpriced", "charged", "changes_together", "mends", "mended"},
     "MaxChanges": {"counting"},
-    "NotAnOutlier": set(),
+    "NotAnOutlier": {"stand_ins"},
     "MaxMove": {"mends", "mended"},
     "Product": {"off_today", "mends", "mended"},
     "Ratio": {"off_today", "mends", "mended"},
