@@ -206,16 +206,19 @@ class People(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         return all(price.kind == "linear" for name in numbers for price in prices[name])
 
     def added(self) -> str:
-        """Return in words what was added to the parts that state each person, or changed there; else nothing.
+        """Return in words what was added to the parts that state each person, changed or switched off; else nothing.
 
         Rows that a person's columns add on use count too, as nobody knows whose they are.
         """
         if not self.is_written:
             return ""
-        written = {id(part): size for part, size in self._stated}
-        for part, size in _stated_in(self.each):
-            if written.get(id(part)) != size:
+        written = {id(part): rest for part, *rest in self._stated}
+        for part, size, working in _stated_in(self.each):
+            before_size, before_working = written.get(id(part), (None, working))
+            if before_size != size:
                 return f"{part.name} stands among a person's own columns"
+            if before_working != working:
+                return f"{part.name} is not as it was stated: some of it is deactivated"
         before = {id(var): rest for var, *rest in self._bounded}
         for var, *rest in _bounded_in(self.each):
             if before.get(id(var)) != rest:
@@ -343,10 +346,26 @@ def shared_budget(block: People, limit: float) -> Any:
     return pyo.Constraint(expr=pyo.quicksum(block.cost.values()) <= most)
 
 
-def _stated_in(each: Any) -> list[tuple[Any, int]]:
-    """Return rows, sets and objectives inside some blocks, and how many members each has."""
+def _stated_in(each: Any) -> list[tuple[Any, int, int]]:
+    """Return rows, sets and objectives inside some blocks, with how many members each has and how many are active."""
     kinds = (pyo.Constraint, pyo.SOSConstraint, pyo.Objective)
-    return [(part, len(part)) for block in each.values() for part in block.component_objects(kinds)]
+    stated = []
+    for block in each.values():
+        for inner in block.block_data_objects():
+            works = _is_active(inner)
+            for part in inner.component_objects(kinds, descend_into=False):
+                active = sum(member.active for member in part.values()) if works and part.active else 0
+                stated.append((part, len(part), active))
+    return stated
+
+
+def _is_active(block: Any) -> bool:
+    """Return whether a block and all that it stands in are active."""
+    while block is not None:
+        if not block.active:
+            return False
+        block = block.parent_block()
+    return True
 
 
 def _bounded_in(each: Any) -> list[tuple[Any, float | None, float | None, bool]]:

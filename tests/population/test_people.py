@@ -446,6 +446,20 @@ def test_what_is_added_inside_the_block_holds(name, cloned):
     assert "people" in result.why_whole
 
 
+@pytest.mark.parametrize(("part", "status"), [("valid", "rejected"), ("paid", "feasible"), ("stays", "optimal")])
+def test_what_is_deactivated_inside_the_block_is_asked_as_one_program(part, status):
+    m = two()
+    getattr(own(m), part).deactivate()
+    result = ceopt.solve_people(m)
+    assert (result.status, result.decomposed) == (status, False)
+    assert "deactivated" in result.why_whole
+    if status == "rejected":
+        assert "'ann' failed the check: target" in result.reason
+    else:
+        assert result.objective == pytest.approx(-5.0)
+        assert result.verify()["valid"].all()
+
+
 def test_an_objective_beside_a_person_is_the_objective():
     m = two()
     m.cost.deactivate()
