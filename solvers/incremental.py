@@ -131,8 +131,8 @@ class Session:
     """
 
     __slots__ = (
-        "_compiled", "_has_other_units", "_kind", "_known", "_last", "_limit_s", "_model", "_opened", "_settings",
-        "_solver",
+        "_compiled", "_has_other_units", "_kind", "_known", "_last", "_limit_s", "_model", "_objective", "_opened",
+        "_settings", "_sides", "_solver",
     )  # fmt: skip
 
     def __init__(
@@ -153,7 +153,9 @@ class Session:
         self._kind = compiled.shape[1:]
         self._has_other_units = False
         self._last: Vector | None = None
-        self._known = {id(row) for row in _constraints_of(compiled)}
+        self._known = {id(row): row for row in _constraints_of(compiled)}
+        self._sides: list[tuple[bool, Any, Any, Any]] = []
+        self._objective = self._objective_now()
         self._reopen()
 
     def __enter__(self) -> Session:
@@ -186,10 +188,12 @@ class Session:
         Raises
         ------
         InvalidValueError
-            The session is closed, or a start or limit makes no sense.
+            The session is closed, or a start or limit makes no sense; or the model was changed and the session not
+            told: a Var was fixed or has other bounds, a row was deactivated, another objective is active.
         """
         check_arguments(_WHO, _SOLVED_WITH, {"time_limit_s": time_limit_s})
         compiled = self._program()
+        self._refuse_changes_untold(compiled)
         began = time.perf_counter()
         limit = time_limit_s or self._limit_s or math.inf
         deadline = min(began + limit, deadline_now())
@@ -228,7 +232,7 @@ class Session:
             if id(member) in self._known:
                 raise InvalidValueError("add", "new Constraints", f"{member.name!r} is in the program", "Leave it out.")
         for member in members:
-            self._known.add(id(member))
+            self._known[id(member)] = member
         compiled.append_all(members)
         self._keep_or_reopen(compiled)
 
@@ -255,9 +259,32 @@ class Session:
             low, high = sides
             var.setlb(low)
             var.setub(high)
-            compiled.set_bounds(var)
+        self.update(*(bounds or {}))
         if objective is not None:
             compiled.set_objective(self._active_objective(objective))
+            self._objective = self._objective_now()
+            self._opened = None
+            self._keep_or_reopen(compiled)
+
+    def update(self, *variables: Any) -> None:
+        """Take over what Vars are in the model now: their bounds and domains, or the value at which they are fixed.
+
+        Parameters
+        ----------
+        variables
+            Vars that were free when the session was opened, or have joined it with a row.
+
+        Raises
+        ------
+        InvalidValueError
+            A Var was fixed when the session was opened, or belongs to another model.
+        """
+        compiled = self._program()
+        for var in variables:
+            compiled.set_bounds(var)
+            column = compiled.index.get(var)
+            if column is not None and column < len(self._sides):
+                self._sides[column] = _sides_of(var)
         self._opened = None
         self._keep_or_reopen(compiled)
 
@@ -297,6 +324,30 @@ class Session:
         if compiled.shape[1:] != self._kind or self._has_other_units or self._solver.refusal(compiled):
             return False
         return not needs_other_units(self._solver, compiled)
+
+    def _objective_now(self) -> tuple[Any, Any]:
+        objective = next(self._model.component_data_objects(pyo.Objective, active=True), None)
+        return objective, getattr(objective, "sense", None)
+
+    def _refuse_changes_untold(self, compiled: CompiledModel) -> None:
+        """Raise where the model is no longer what the solver has: its answer would be one of another program."""
+        self._sides += [_sides_of(var) for var in compiled.columns[len(self._sides) :]]
+        for column, (var, seen) in enumerate(zip(compiled.columns, self._sides, strict=True)):
+            fixed, low, high, domain = seen
+            if fixed is var._fixed and low is var._lb and high is var._ub and domain is var._domain:  # noqa: SLF001
+                continue
+            if not compiled.has_bounds_of(var):
+                then = "Call update(var) after a change, or set(bounds=...)."
+                raise InvalidValueError(_WHO, "to be told of changes", f"Var {var.name!r} was changed", then)
+            self._sides[column] = _sides_of(var)
+        for row in self._known.values():
+            if not row.active:
+                then = "Activate it, or open another session."
+                raise InvalidValueError(_WHO, "its rows to stay", f"{row.name!r} was deactivated", then)
+        objective, sense = self._objective
+        if objective is not None and not (objective.active and objective.sense == sense):
+            then = "Call set(objective=...)."
+            raise InvalidValueError(_WHO, "to be told of changes", f"objective {objective.name!r} was changed", then)
 
     def _active_objective(self, objective: Any) -> Any:
         active = list(self._model.component_data_objects(pyo.Objective, active=True))
@@ -343,6 +394,11 @@ class Session:
             complete=bool(solutions) or outcome.status is Stop.INFEASIBLE,
             certificate=outcome.certificate,
         )
+
+
+def _sides_of(var: Any) -> tuple[bool, Any, Any, Any]:
+    """Return whether a Var is fixed, its bounds as they are stored, and its domain."""
+    return var._fixed, var._lb, var._ub, var._domain  # noqa: SLF001 - public names take many times as long
 
 
 def _constraints_of(compiled: CompiledModel) -> list[Any]:

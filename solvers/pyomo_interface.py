@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import pyomo.environ as pyo
-from pyomo.opt import SolverResults, SolverStatus, TerminationCondition
+from pyomo.core.base.label import NumericLabeler
+from pyomo.core.base.symbol_map import SymbolMap
+from pyomo.opt import SolutionStatus, SolverResults, SolverStatus, TerminationCondition
+from pyomo.opt.results.solution import Solution as PyomoSolution
 
-from ceopt.solvers.errors import InvalidValueError, MissingLibraryError
+from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnknownNameError
 from ceopt.solvers.incremental import Session, session
 from ceopt.solvers.problem import Result, Stop
 from ceopt.solvers.registry import SOLVERS
@@ -26,6 +29,11 @@ WORDS: Mapping[Stop, tuple[SolverStatus, TerminationCondition]] = {
     Stop.ERROR: (SolverStatus.error, TerminationCondition.error),
 }
 
+#: What :func:`ceopt.solvers.solve` has an argument for; given as a keyword, or among the options.
+_COMMON = ("relative_gap", "absolute_gap", "threads", "random_state", "time_limit_s")
+#: What Pyomo's other solvers take about files and names, of which there are none here.
+_IDLE = ("symbolic_solver_labels", "keepfiles", "report_timing")
+
 
 @final
 class PyomoSolver:
@@ -39,7 +47,8 @@ class PyomoSolver:
     solver
         Name of the solver.
     options
-        The solver's own options by their own names; :meth:`solve` may add to them.
+        The solver's own options by their own names, and ``relative_gap``, ``absolute_gap``, ``threads``,
+        ``random_state`` and ``time_limit_s``, which all solvers share; :meth:`solve` may add to them.
     """
 
     def __init__(self, solver: str, options: Mapping[str, Any] | None = None) -> None:
@@ -95,6 +104,7 @@ class PyomoSolver:
         options: Mapping[str, Any] | None = None,
         warmstart: bool = False,
         load_solutions: bool = True,
+        **common: Any,
     ) -> SolverResults:
         """Solve a model, or the one that is open, and return Pyomo's results.
 
@@ -107,11 +117,15 @@ class PyomoSolver:
         timelimit
             Seconds for this call.
         options
-            Further options by the solver's own names; of an open model they are those of :meth:`set_instance`.
+            Further options; of an open model they are those of :meth:`set_instance`.
         warmstart
             Begin from the values of the Vars; an open model begins from its last solution anyway.
         load_solutions
-            False leaves the values of the Vars; :meth:`load_vars` loads them later.
+            False leaves the values of the Vars; :meth:`load_vars` or ``model.solutions.load_from(results)`` loads them
+            later.
+        common
+            ``relative_gap``, ``absolute_gap``, ``threads``, ``random_state`` and ``time_limit_s`` (for ``timelimit``).
+            ``symbolic_solver_labels``, ``keepfiles`` and ``report_timing`` change nothing: no file is written.
 
         Returns
         -------
@@ -123,28 +137,32 @@ class PyomoSolver:
         is_open = self._session is not None and (model is None or model is self._model)
         if model is None and not is_open:
             raise InvalidValueError(self.name, "a model", "none is open", "Pass one, or call set_instance(model).")
-        if is_open and options:
+        further = {**(options or {}), **{word: common[word] for word in common if word not in _IDLE}}
+        for word in common:
+            if word not in _COMMON + _IDLE:
+                raise UnknownNameError.among(self.name, "argument", word, (*_COMMON, "timelimit", "tee", "options"))
+        if is_open and further:
             then = "Set opt.options before set_instance(model)."
-            raise InvalidValueError(self.name, "the options of an open model beforehand", f"it got {options!r}", then)
+            raise InvalidValueError(self.name, "the options of an open model beforehand", f"it got {further!r}", then)
         asked = self._model if model is None else model
         held = [] if load_solutions else [(var, var.value) for var in asked.component_data_objects(pyo.Var)]
         if is_open and self._session is not None:
             result = self._session.solve(time_limit_s=timelimit, tee=tee)
         else:
-            result = solve(
-                asked,
-                self._solver,
-                tee=tee,
-                time_limit_s=timelimit,
-                start=warmstart,
-                options={**self.options, **(options or {})},
-            )
+            shared = _arguments({**self.options, **further})
+            timelimit = shared.pop("time_limit_s", None) if timelimit is None else timelimit
+            shared["time_limit_s"] = timelimit
+            result = solve(asked, self._solver, tee=tee, start=warmstart, **shared)
+        found = [(var, var.value) for var, _ in held]
         for var, value in held:
             var.set_value(value, skip_validation=True)
         self.result = result
         seconds = time.perf_counter() - began
         is_late = timelimit is not None and seconds >= timelimit
-        return _results(asked, result, seconds, is_late=is_late)
+        results = _results(asked, result, seconds, is_late=is_late)
+        if held and result.solutions:
+            _keep_solution(results, result, found)
+        return results
 
     def load_vars(self) -> None:
         """Load the last solution into its model."""
@@ -156,7 +174,7 @@ class PyomoSolver:
     def set_instance(self, model: Any) -> None:
         """Open a model; solvers that keep no program refuse."""
         self.close()
-        self._session = session(model, self._solver, options=self.options)
+        self._session = session(model, self._solver, **_arguments(self.options))
         self._model = model
 
     def add_constraint(self, constraint: Any) -> None:
@@ -175,8 +193,8 @@ class PyomoSolver:
         self._open().set(objective=objective)
 
     def update_var(self, var: Any) -> None:
-        """Take over the bounds that a free Var of the open model has now."""
-        self._open().set(bounds=pyo.ComponentMap([(var, (var.lb, var.ub))]))
+        """Take over the bounds that a Var of the open model has now, or the value at which it is fixed."""
+        self._open().update(var)
 
     def remove_constraint(self, constraint: Any) -> None:
         """Refuse: a session keeps its rows."""
@@ -194,6 +212,25 @@ class PyomoSolver:
         if self._session is None:
             raise InvalidValueError(self.name, "an open model", "none is open", "Call set_instance(model) first.")
         return self._session
+
+
+def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the call of :func:`ceopt.solvers.solve` gets: its own arguments, and the rest as options."""
+    arguments = {word: options[word] for word in _COMMON if options.get(word) is not None}
+    return {**arguments, "options": {name: value for name, value in options.items() if name not in _COMMON}}
+
+
+def _keep_solution(results: SolverResults, result: Result, found: list[tuple[Any, Any]]) -> None:
+    """Put a solution that was not loaded into the results, where ``model.solutions.load_from`` looks for it."""
+    solution = PyomoSolution()
+    solution.status = SolutionStatus.optimal if result.status is Stop.OPTIMAL else SolutionStatus.feasible
+    symbols = SymbolMap(NumericLabeler("x"))
+    for var, value in found:
+        if value is not None and not var.fixed:
+            solution.variable[symbols.getSymbol(var)] = {"Value": value}
+    results.solution.insert(solution)
+    results._smap = symbols  # noqa: SLF001 - as Pyomo's own interfaces hand it over
+    results._smap_id = id(symbols)  # noqa: SLF001
 
 
 def _results(model: Any, result: Result, seconds: float, *, is_late: bool) -> SolverResults:

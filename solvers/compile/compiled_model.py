@@ -275,12 +275,13 @@ class CompiledModel:
         self.ub[where] = numbers
 
     def set_bounds(self, var: Any) -> None:
-        """Take over the bounds that a Var of the program has now.
+        """Take over the bounds that a Var of the program has now, or the value at which it is fixed now.
 
         Raises
         ------
         InvalidValueError
-            It is fixed, which is a constant of the program, or not in the program at all.
+            It was fixed when the program was compiled, which is a constant of it, or is not in the program at all; or
+            it is fixed at no number that it may take.
         """
         column = self.index.get(var)
         if column is None:
@@ -293,10 +294,24 @@ class CompiledModel:
         if self.contradiction == _crossing(var):
             self.contradiction = None
         low, high = self._bounds(var)
+        if var.fixed:
+            low = high = _fixed_value(var)
         self.lb = self.lb.copy()
         self.ub = self.ub.copy()
         self.lb[column] = low
         self.ub[column] = high
+        if bool(self.integer[column]) is not var.is_integer():
+            self.integer = self.integer.copy()
+            self.integer[column] = var.is_integer()
+
+    def has_bounds_of(self, var: Any) -> bool:
+        """Return whether the column of a Var has the bounds, the domain and the fixed value that the Var has now."""
+        column = self.index[var]
+        contradiction = self.contradiction
+        low, high = (var.value, var.value) if var.fixed else self._bounds(var)
+        self.contradiction = contradiction
+        same = bool(self.lb[column] == low) and bool(self.ub[column] == high)
+        return same and bool(self.integer[column]) is var.is_integer()
 
     def set_objective(self, objective: Any) -> None:
         """Take over another objective, linear or quadratic; its new Vars become columns.
@@ -679,6 +694,14 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         )
     with PauseGC():  # the walk makes many small objects that all die
         return CompiledModel(model, [member for var in data for member in _members(var)])
+
+
+def _fixed_value(var: Any) -> float:
+    value = var.value
+    if value is None or not math.isfinite(value) or (var.is_integer() and value != round(value)):
+        kind = "a whole number" if var.is_integer() else "a number"
+        raise InvalidValueError("set", f"{kind} for a fixed Var", f"{var.name!r} has {value!r}", "Fix it at one.")
+    return float(value)
 
 
 def _crossing(var: Any) -> str:

@@ -214,3 +214,58 @@ def test_a_set_that_is_added_holds(kind: int, solver: str) -> None:
             opened.add(m.few)
     with session(m, solver) as opened, pytest.raises(InvalidValueError, match="'few' is in the program"):
         opened.add(m.few)
+
+
+def by_hand(m: Any, what: str) -> None:
+    {
+        "fixed": lambda: m.x[1].fix(2),
+        "bound": lambda: m.x[1].setub(1),
+        "crossed": lambda: (m.x[1].setlb(5), m.x[1].setub(1)),
+        "domain": lambda: setattr(m.x[1], "domain", pyo.Reals),
+        "row": m.rows[1].deactivate,
+        "sense": lambda: setattr(m.cost, "sense", pyo.maximize),
+        "objective": lambda: (m.cost.deactivate(), m.add_component("other", pyo.Objective(expr=m.x[0]))),
+    }[what]()
+
+
+@pytest.mark.parametrize("what", ["fixed", "bound", "crossed", "domain", "row", "sense", "objective"])
+def test_a_change_by_hand_is_refused_by_name(solver: str, what: str):
+    m = program("MILP", 0)
+    with session(m, solver) as opened:
+        opened.solve()
+        by_hand(m, what)
+        name = {"row": "rows\\[1\\]", "sense": "cost", "objective": "cost"}.get(what, "x\\[1\\]")
+        with pytest.raises(InvalidValueError, match=name):
+            opened.solve()
+
+
+@pytest.mark.parametrize("what", ["fixed", "bound", "domain"])
+def test_update_takes_over_what_a_var_is_now_and_was_again(solver: str, what: str):
+    m = program("MILP", 1)
+    with session(m, solver) as opened:
+        first = opened.solve()
+        by_hand(m, what)
+        opened.update(m.x[1])
+        agree(opened, m, solver)
+        assert not m.x[1].fixed or m.x[1].value == 2
+        m.x[1].unfix()
+        m.x[1].setub(6)
+        m.x[1].domain = pyo.Integers
+        opened.update(m.x[1])
+        assert agree(opened, m, solver).objective == pytest.approx(first.objective)
+
+
+def test_the_same_bound_set_again_is_no_change(solver: str):
+    m = program("MILP", 0)
+    with session(m, solver) as opened:
+        first = opened.solve()
+        m.x[1].setub(float("6"))
+        assert opened.solve().objective == pytest.approx(first.objective)
+
+
+def test_a_whole_var_fixed_between_two_is_refused(solver: str):
+    m = program("MILP", 0)
+    with session(m, solver) as opened:
+        m.x[1].fix(1.5)
+        with pytest.raises(InvalidValueError, match="a whole number for a fixed Var"):
+            opened.update(m.x[1])

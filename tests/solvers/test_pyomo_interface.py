@@ -6,6 +6,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 import pytest
+from pyomo import gdp
 from pyomo.opt import SolverStatus, TerminationCondition
 
 from ceopt.solvers import Status
@@ -138,3 +139,56 @@ def test_options_are_the_solvers_own_and_who_keeps_no_program_says_so():
         opt.solve(model())
     with pytest.raises(UnsupportedProblemError, match="clarabel"):
         pyo.SolverFactory("ceopt_clarabel").set_instance(model())
+
+
+def test_a_var_that_is_fixed_while_the_model_is_open_is_taken_over():
+    opt = pyo.SolverFactory("ceopt_highs")
+    m = model()
+    opt.set_instance(m)
+    opt.solve(m)
+    m.x[2].fix(1)
+    opt.update_var(m.x[2])
+    opt.solve(m)
+    assert (m.x[2].value, pyo.value(m.worth)) == (1, 5)
+    m.x[2].unfix()
+    opt.update_var(m.x[2])
+    opt.solve(m)
+    assert pyo.value(m.worth) == 8
+
+
+def test_a_solution_that_is_not_loaded_is_in_the_results():
+    m = model()
+    m.held = pyo.Var(initialize=7)
+    m.held.fix()
+    results = pyo.SolverFactory("ceopt_highs").solve(m, load_solutions=False)
+    assert [m.x[i].value for i in (1, 2)] == [None, None]
+    m.solutions.load_from(results)
+    assert (m.x[1].value, m.x[2].value, m.held.value) == (0, 4, 7)
+
+
+@pytest.mark.parametrize("as_option", [True, False])
+def test_the_common_words_are_arguments_and_options(as_option: bool):
+    wanted = {"absolute_gap": 100.0, "time_limit_s": 50, "threads": 1, "random_state": 3}
+    opt = pyo.SolverFactory("ceopt_highs")
+    further = {"options": {**wanted, "presolve": "off"}} if as_option else wanted
+    results = opt.solve(model(), **further, symbolic_solver_labels=True)
+    pyo.assert_optimal_termination(results)
+    assert results.problem.upper_bound - results.problem.lower_bound <= 100
+    with pytest.raises(CeoptError, match="relative_gap must be|relative_gap to be"):
+        opt.solve(model(), **({"options": {"relative_gap": -1}} if as_option else {"relative_gap": -1}))
+
+
+def test_an_argument_that_is_none_is_refused_by_name():
+    with pytest.raises(UnknownNameError, match="Did you mean 'timelimit'"):
+        pyo.SolverFactory("ceopt_highs").solve(model(), time_limit=3)
+
+
+def test_a_package_that_asks_for_a_solver_by_name_takes_it():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([1, 2], bounds=(0, 4))
+    m.either = gdp.Disjunction(expr=[[m.x[1] + m.x[2] >= 5], [m.x[1] - m.x[2] >= 3]])
+    m.cost = pyo.Objective(expr=m.x[1] + 0.5 * m.x[2])
+    ours = "ceopt_highs"
+    results = pyo.SolverFactory("gdpopt").solve(m, algorithm="LOA", mip_solver=ours, nlp_solver=ours)
+    pyo.assert_optimal_termination(results)
+    assert pyo.value(m.cost) == pytest.approx(3)
