@@ -188,18 +188,20 @@ def options() -> argparse.Namespace:
         "--again", type=int, default=600, help="seconds for what is then open with the rule, default 600"
     )
     parser.add_argument(
-        "--only", choices=DATA_SETS, help="one data set; runs share a journal, the last writes the page"
+        "--only",
+        default="",
+        help="what begins so, as 'heloc/forest of 50/3'; runs share a journal, the last writes the page",
     )
     parser.add_argument("--now", action="store_true", help="ask nothing: the page of those asked so far")
     parser.add_argument("--quick", action="store_true", help="three people each, to see that it runs; writes nothing")
     return parser.parse_args()
 
 
-def questions(count: int, only: str | None) -> dict[str, tuple[str, str, int, pd.DataFrame, bool]]:
+def questions(count: int, only: str) -> dict[str, tuple[str, str, int, pd.DataFrame, bool]]:
     """Return all questions by their keys: data, model, number of answers, the person's row, and whether ruled."""
     found = {}
     for name, kind, n in itertools.product(DATA_SETS, MODELS, COUNTS):
-        if only not in {None, name}:
+        if not f"{name}/{kind}/{n}/".startswith(only):
             continue
         people = common.rejected(task(name), model_of(name, kind), count)
         for place in range(len(people)):
