@@ -18,14 +18,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.solvers.checks import OPTIONS, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.problem import Certificate, Outcome, Stop, StopTable, Vector
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.tolerances import NOTABLE_VIOLATION
+from ceopt.solvers.tolerances import CUTS_NOTHING, NOTABLE_VIOLATION, OVERRULING_VIOLATION
 from ceopt.solvers.trust import NO_OPTIMUM, within_rounding
 
 __all__ = [
@@ -44,6 +45,9 @@ __all__ = [
 Start = Mapping[int, float] | Sequence[float] | Vector
 #: Called with (incumbent, bound, seconds); True stops the search.
 Callback = Callable[[float | None, float | None, float], object]
+#: Called with a candidate over the compiled columns. It appends linear rows that the candidate breaks to the compiled
+#: program; True stops the search.
+Lazy = Callable[[Vector], object]
 
 _POLL_S = 0.01
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
@@ -133,6 +137,7 @@ class AbstractSession(ABC):
         callback: Callback | None = None,
         tee: bool = False,
         warm: bool = False,
+        lazy: Lazy | None = None,
     ) -> Outcome:
         """Solve the program as it is now.
 
@@ -159,6 +164,9 @@ class AbstractSession(ABC):
             Let the solver print its own log.
         warm
             Let HiGHS and Gurobi begin an LP from the basis of the run before; else each solve starts afresh.
+        lazy
+            Asked of each candidate in whole numbers before it counts; only by solvers whose entry in the registry says
+            ``takes_lazy_rows``, of programs with integers and linear rows.
 
         Raises
         ------
@@ -187,6 +195,7 @@ class AbstractSession(ABC):
             callback=callback,
             tee=tee,
             warm=warm,
+            lazy=lazy,
         )
         try:
             with until(search.deadline):
@@ -231,6 +240,13 @@ class SolveRun:
         Whether the solver is to print its log.
     warm
         Whether an LP may begin from the basis of the run before.
+    lazy
+        Asked by :meth:`rows_against`; see :meth:`AbstractSession.solve`.
+
+    Attributes
+    ----------
+    is_given_up
+        Whether ``lazy`` ended the run: its point then counts for nothing.
     """
 
     compiled: CompiledModel
@@ -246,6 +262,8 @@ class SolveRun:
     callback: Callback | None = None
     tee: bool = False
     warm: bool = False
+    lazy: Lazy | None = None
+    is_given_up: bool = False
     _reported: float = -math.inf
 
     @property
@@ -268,6 +286,48 @@ class SolveRun:
             self.incumbents.append(incumbent)
             if self.on_incumbent is not None:
                 self.switch.guard(self.on_incumbent, *incumbent)
+
+    def rows_against(self, candidate: Vector, since: int) -> NDArray[np.intp]:
+        """Return the rows from ``since`` on that a candidate in whole numbers breaks.
+
+        Where it keeps them, ``lazy`` is asked for more. Where that raises or returns True, the run is given up.
+
+        Parameters
+        ----------
+        candidate
+            (n,).
+        since
+            The first row that the solver does not hold itself.
+        """
+        none = np.zeros(0, dtype=np.intp)
+        if self.is_given_up:
+            return none
+        known = self._broken(candidate, since, OVERRULING_VIOLATION)
+        if known.size:
+            return known
+        n_rows = self.compiled.A.shape[0]
+        self.switch.guard(self._ask_lazy, candidate)
+        if self.is_given_up:
+            return none
+        # One that breaks a new row by less keeps it, as solvers keep rows: else the same row would be found for ever.
+        return self._broken(candidate, n_rows, CUTS_NOTHING)
+
+    def _broken(self, point: Vector, since: int, tolerance: float) -> NDArray[np.intp]:
+        """Return the rows from ``since`` on that a point breaks by more than a share of their side."""
+        compiled = self.compiled
+        activity = compiled.A[since:] @ point
+        broken = np.zeros(len(activity), dtype=bool)
+        for side, sign in ((compiled.row_lb[since:], -1.0), (compiled.row_ub[since:], 1.0)):
+            size = np.where(np.isfinite(side), np.abs(side), 0.0)
+            broken |= sign * (activity - side) > tolerance * np.maximum(size, 1.0)
+        return since + np.flatnonzero(broken)
+
+    def _ask_lazy(self, candidate: Vector) -> None:
+        assert self.lazy is not None  # noqa: S101 - an adapter asks where there is one
+        self.is_given_up = True
+        with without_deadline():  # the limit is the search's, not that of what the caller solves for a candidate
+            self.is_given_up = bool(self.lazy(candidate))
+        self.switch.pressed |= self.is_given_up
 
     def report(self, bound: Callable[[], float | None] | float | None) -> None:
         """Tell the callback, at most once in 10 ms, the best incumbent and a bound in the program's own units.

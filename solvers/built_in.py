@@ -65,6 +65,7 @@ BUILT_IN: Final = (
         takes_start=True,
         streams=True,
         takes_callback=True,
+        takes_lazy_rows=True,
     ),
     Solver(
         name="gurobi",
@@ -79,6 +80,7 @@ BUILT_IN: Final = (
         takes_start=True,
         streams=True,
         takes_callback=True,
+        takes_lazy_rows=True,
     ),
     Solver(
         name="scs",

@@ -15,7 +15,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 
 from ceopt.solvers.checks import Flag, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.solvers.incremental import session
+from ceopt.solvers.incremental import Session, session
 from ceopt.solvers.problem import Result, Solution, Stop, relative_gap_of
 from ceopt.solvers.tolerances import CUTS_NOTHING
 
@@ -25,6 +25,7 @@ _CHECKS = {
     "separate": Instance(Callable, _NO_FUNCTION),  # type: ignore[arg-type]
     "time_limit_s": OrNone(Real(above=0.0)),
     "most_rounds": OrNone(Whole(at_least=1)),
+    "lazy": Flag(Refusal("True or False as {name}", "Pass one of them.", error=InvalidTypeError)),
     "progress": Flag(Refusal("True or False as {name}", "Pass one of them.", error=InvalidTypeError)),
 }
 _HELD = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
@@ -33,7 +34,11 @@ _HELD = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutRound:
-    """One solve: its status, objective and bound, how many cuts its solution then brought, and the seconds of both."""
+    """One solve: its status, objective and bound, how many cuts its solution brought, and the seconds of both.
+
+    A search with lazy rows is one solve, and its cuts are those of all its candidates. Where a cut ended it, which is
+    no linear row over the Vars of the program, its status is ``interrupted``.
+    """
 
     status: Stop
     objective: float | None
@@ -85,6 +90,7 @@ def cutting_planes(
     time_limit_s: float | None = None,
     most_rounds: int | None = None,
     progress: bool = False,
+    lazy: bool = True,
     solver: str = "auto",
     relative_gap: float = 1e-6,
     threads: int = 1,
@@ -96,6 +102,10 @@ def cutting_planes(
     Each round solves the model with the cuts so far, loads the solution and hands it to ``separate``, whose cuts are
     added. Every program is a relaxation of the one with all cuts: its bound holds, and if it is infeasible, all is.
 
+    Gurobi and SCIP take rows while they search. There, of a program with integers and linear rows, the first round asks
+    ``separate`` about each solution in whole numbers that the search meets, before it counts, and adds the cuts in the
+    same tree; the best is asked about once more, and further rounds follow only where that brings cuts.
+
     Parameters
     ----------
     model
@@ -104,12 +114,15 @@ def cutting_planes(
         Called with the :class:`Solution`, which is loaded into the model. Returns nothing where it breaks no row; else
         the cuts: Constraints that it added to the model, or relations such as ``m.x + m.y <= 3``, which are put into a
         ConstraintList of the model, or a list of either. Each has to hold for every point that is wanted.
+        With lazy rows it is asked more often, about worse solutions.
     start
         Of the first solve, as for :func:`solve`.
     time_limit_s, most_rounds
         Of the whole loop; None for no limit. The time of ``separate`` counts, and does not end it.
     progress
-        Write a line a round to standard error.
+        Write a line a round, and one for each candidate that is cut off, to standard error.
+    lazy
+        False: in rounds on every solver.
     solver, relative_gap, threads, random_state, options
         Of the session.
 
@@ -150,7 +163,8 @@ def cutting_planes(
         random_state=random_state,
         options=options,
     ) as opened:
-        loop = _Loop(model, separate, progress=progress)
+        loop = _Loop(model, separate, opened, progress=progress)
+        is_lazy = lazy and opened.takes_lazy_rows  # of the first search: what that leaves over is left to rounds
         while True:
             left = deadline - time.perf_counter()
             if left <= 0:
@@ -158,26 +172,32 @@ def cutting_planes(
             if most_rounds is not None and len(loop.rounds) >= most_rounds:
                 return loop.ended(Stop.TIME_LIMIT, f"The limit of {most_rounds} rounds ended the loop.")
             round_began = time.perf_counter()
-            result = opened.solve(start=None if loop.rounds else start, time_limit_s=_finite(left))
-            cuts = loop.cuts_of(result)
-            loop.note(result, cuts, time.perf_counter() - round_began)
-            if not cuts:
+            result = opened.solve(
+                start=None if loop.rounds else start,
+                time_limit_s=_finite(left),
+                lazy=loop.ends_at if is_lazy else None,
+            )
+            goes_on = loop.goes_on_after(result)
+            loop.note(result, time.perf_counter() - round_began)
+            if loop.why:
+                return loop.ended(Stop.ERROR, loop.why)
+            if not goes_on:
                 return loop.concluded(result)
-            why = _cuts_nothing(cuts)
-            if why:
-                return loop.ended(Stop.ERROR, why)
-            opened.add(cuts)
-            loop.cuts += cuts
+            is_lazy = False
 
 
 @final
 class _Loop:
     """What the rounds so far came to."""
 
-    def __init__(self, model: Any, separate: Callable[[Solution], Any], *, progress: bool) -> None:
+    def __init__(self, model: Any, separate: Callable[[Solution], Any], opened: Session, *, progress: bool) -> None:
         self.rounds: list[CutRound] = []
         self.cuts: list[Any] = []
+        self.why = ""  # a cut ends the loop
+        self._is_left = False  # whether a cut ended the search that it was found in
+        self._n_new = 0
         self._model = model
+        self._opened = opened
         self._separate = separate
         self._progress = progress
         self._list: Any = None
@@ -185,20 +205,42 @@ class _Loop:
         self._sense = 1 if objective is None or objective.sense == pyo.minimize else -1
         self._bound: float | None = None
 
-    def cuts_of(self, result: Result) -> list[Any]:
-        """Return what the solution of a round breaks, as Constraints of the model."""
-        if result.status not in _HELD or not result.solutions:
-            return []
-        return self._constraints(self._separate(result.solutions[0]))
+    def ends_at(self, candidate: Solution) -> bool:
+        """Add the cuts of a candidate to the search that runs; return whether that has to end."""
+        cuts = self._constraints(self._separate(candidate))
+        if cuts and self._progress:
+            sys.stderr.write(f"candidate: objective {candidate.objective:.8g}, {len(cuts)} cuts\n")
+        self.cuts += cuts
+        self._n_new += len(cuts)
+        self._is_left = bool(cuts) and not self._opened.add_lazily(cuts)
+        return self._is_left
 
-    def note(self, result: Result, cuts: list[Any], seconds: float) -> None:
+    def goes_on_after(self, result: Result) -> bool:
+        """Add the cuts of the solution of a round; return whether the program has cuts that it was solved without."""
+        if self._is_left:
+            self._is_left = False
+            return True
+        if result.status not in _HELD or not result.solutions:
+            return False
+        cuts = self._constraints(self._separate(result.solutions[0]))
+        self._n_new += len(cuts)
+        if not cuts:
+            return False
+        self.why = _cuts_nothing(cuts)
+        if not self.why:
+            self._opened.add(cuts)
+            self.cuts += cuts
+        return True
+
+    def note(self, result: Result, seconds: float) -> None:
         """Take note of a round."""
         bound = result.bound
         if bound is not None and (self._bound is None or self._sense * (bound - self._bound) > 0):
             self._bound = bound
         one = CutRound(
-            status=result.status, objective=result.objective, bound=self._bound, n_cuts=len(cuts), seconds=seconds
+            status=result.status, objective=result.objective, bound=self._bound, n_cuts=self._n_new, seconds=seconds
         )
+        self._n_new = 0
         self.rounds.append(one)
         if self._progress:
             shown = "-" if one.objective is None else f"{one.objective:.8g}"

@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.solvers.adapter import Callback, Start, sparse_start
+from ceopt.solvers.adapter import Callback, Lazy, Start, sparse_start
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
@@ -452,6 +452,7 @@ class GuardedSession:
         callback: Callback | None = None,
         tee: bool = False,
         warm: bool = False,
+        lazy: Lazy | None = None,
     ) -> Outcome:
         """Solve the program as it is now; the arguments are those of a session.
 
@@ -477,6 +478,7 @@ class GuardedSession:
         )
         told = None if on_incumbent is None else _Caller(on_incumbent)
         asked = None if callback is None else _Caller(callback)
+        separates = None if lazy is None else _Caller(lazy)
         try:
             if self._session is None:
                 returned = Outcome(status=Stop.ERROR, message=self._failure)
@@ -487,13 +489,13 @@ class GuardedSession:
                     start=start,
                     pool=pool,
                     on_incumbent=told,
-                    **further_arguments(absolute_gap, asked, tee=tee, warm=warm),
+                    **further_arguments(absolute_gap, asked, tee=tee, warm=warm, lazy=separates),
                 )
             outcome = check(returned)
         except (CeoptError, OutOfTimeError):
             raise
         except Exception as error:
-            if any(caller is not None and error is caller.error for caller in (told, asked)):
+            if any(caller is not None and error is caller.error for caller in (told, asked, separates)):
                 raise
             outcome = check(Outcome(status=Stop.ERROR, message=_failure_of(self._who, error)))
         if outcome.run_time:
@@ -517,7 +519,9 @@ def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any
     return solver.session(compiled.problem_class)(compiled, **arguments)
 
 
-def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bool, warm: bool) -> dict[str, Any]:
+def further_arguments(
+    absolute_gap: float, callback: Callback | None, *, tee: bool, warm: bool, lazy: Lazy | None = None
+) -> dict[str, Any]:
     """Return those that are not the usual ones: a session that was registered need not know the others."""
     further: dict[str, Any] = {}
     if absolute_gap:
@@ -528,6 +532,8 @@ def further_arguments(absolute_gap: float, callback: Callback | None, *, tee: bo
         further["tee"] = tee
     if warm:
         further["warm"] = warm
+    if lazy is not None:
+        further["lazy"] = lazy
     return further
 
 

@@ -14,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ceopt.solvers.adapter import (
     AbstractSession,
@@ -163,6 +164,8 @@ class GurobiModel:
         programs), but not with quadratic rows, where it even called the worse part optimal (Gurobi 13.0.3).
     chosen
         The parameters that the caller chose, which stay as they are.
+    n_rows
+        How many linear rows of the program Gurobi holds.
     """
 
     def __init__(self, program: CompiledModel, environment: Any) -> None:
@@ -183,6 +186,7 @@ class GurobiModel:
         self._scale = 0.0
         self.focus = 0
         self.chosen: frozenset[str] = frozenset()
+        self.n_rows = 0
         self._is_newer = int(gurobipy.gurobi.version()[0]) >= 13
         self.add_rows(0)
         self.set_units((1.0,) * len(program.quadratics))
@@ -214,10 +218,27 @@ class GurobiModel:
 
     def add_rows(self, first: int) -> None:
         """Hand over the linear rows from ``first`` on."""
+        self.n_rows = self.program.A.shape[0]
+        for A, sense, sides in self._one_sided(np.arange(first, self.n_rows)):
+            self.inner.addMConstr(A, self.x, sense, sides)
+
+    def add_lazily(self, rows: NDArray[np.intp]) -> None:
+        """Hand over linear rows from within the callback of a candidate that breaks them."""
+        import gurobipy
+
+        x = self.x.tolist()
+        for A, sense, sides in self._one_sided(rows):
+            for r, side in enumerate(sides.tolist()):
+                entries = slice(A.indptr[r], A.indptr[r + 1])
+                columns = [x[k] for k in A.indices[entries].tolist()]
+                self.inner.cbLazy(gurobipy.LinExpr(A.data[entries].tolist(), columns), sense, side)
+
+    def _one_sided(self, rows: NDArray[np.intp]) -> Iterator[tuple[sp.csr_array, str, Vector]]:
+        """Give the sides of rows as Gurobi gets them: coefficients, sense and right-hand sides."""
         program = self.program
-        A = program.A[first:]
-        low = program.row_lb[first:]
-        high = program.row_ub[first:]
+        A = program.A[rows]
+        low = program.row_lb[rows]
+        high = program.row_ub[rows]
         shrink = np.where(_sizes(A, low, high, program) > _LARGE, LARGE_ROW_SHRINK, 1.0)
         A = sp.diags_array(shrink, format="csr") @ A
         low = low * shrink
@@ -230,7 +251,7 @@ class GurobiModel:
         ):
             at = np.flatnonzero(chosen)
             if at.size:
-                self.inner.addMConstr(A[at], self.x, sense, sides[at])
+                yield sp.csr_array(A[at]), sense, sides[at]
 
     def set_units(self, units: tuple[float, ...]) -> None:
         """Hand the quadratic rows over, each multiplied by its unit."""
@@ -588,6 +609,8 @@ def run_once(
         handed.set_start(start)
     with ExitStack() as stack:
         stack.enter_context(search.switch.listening())
+        if search.lazy is not None:
+            stack.enter_context(handed.tuned({"LazyConstraints": 1}))
         if search.tee:  # for this run alone: else it prints every parameter that is set
             stack.enter_context(handed.tuned({"OutputFlag": 1}))
         inner.optimize(_watch(handed, search, stack, units.objective, listen=listen))
@@ -694,7 +717,12 @@ def _watch(
             stack.enter_context(switch.listening())
         if listen and where == improved:
             point = np.array(model.cbGetSolution(handed.x), dtype=np.float64)
-            if not any(misses(row, point, search.relative_gap) for row in rows):
+            broken = np.zeros(0, dtype=np.intp)
+            if search.lazy is not None:
+                broken = search.rows_against(point[:n], handed.n_rows)
+            if broken.size:
+                handed.add_lazily(broken)
+            elif not any(misses(row, point, search.relative_gap) for row in rows):
                 search.improved(point[:n])
         if listen and where in proved_by and scale:
             proved = model.cbGet(proved_by[where])
@@ -852,6 +880,7 @@ class GurobiSession(AbstractSession):
             if (scale, finer) == (units.objective, units.rows):
                 break
             units = Units(scale, finer)
+            self._pass_changes()  # rows that were added lazily
             run = self._better(run, run_again(handed, search, units, dict(enumerate(run.x.tolist()))), gap)
         return run
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, final
 
 import pyomo.environ as pyo
@@ -17,7 +18,7 @@ from ceopt.solvers.duals import fill_suffixes
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.guarded_session import GuardedSession, needs_other_units
 from ceopt.solvers.pool.ranking import Runner
-from ceopt.solvers.problem import Outcome, Result, Solution, Stop, Vector
+from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Stop, Vector
 from ceopt.solvers.registry import SOLVERS, Solver, choose
 from ceopt.solvers.start import start_of
 from ceopt.solvers.tolerances import OVERRULING_VIOLATION
@@ -131,8 +132,8 @@ class Session:
     """
 
     __slots__ = (
-        "_compiled", "_has_other_units", "_kind", "_known", "_last", "_limit_s", "_model", "_objective", "_opened",
-        "_settings", "_sides", "_solver",
+        "_asking", "_compiled", "_has_other_units", "_kind", "_known", "_last", "_later", "_limit_s", "_model",
+        "_objective", "_opened", "_settings", "_sides", "_solver",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +154,8 @@ class Session:
         self._kind = compiled.shape[1:]
         self._has_other_units = False
         self._last: Vector | None = None
+        self._asking = False  # whether a search is asking ``lazy``
+        self._later: list[Any] = []  # what that search could not take
         self._known = {id(row): row for row in _constraints_of(compiled)}
         self._sides: list[tuple[bool, Any, Any, Any]] = []
         self._objective = self._objective_now()
@@ -171,8 +174,19 @@ class Session:
         """Name of the solver."""
         return self._solver.name
 
+    @property
+    def takes_lazy_rows(self) -> bool:
+        """Whether :meth:`solve` takes ``lazy``: of Gurobi and SCIP, where the program has integers and linear rows."""
+        is_linear = self._program().problem_class is ProblemClass.MILP
+        return is_linear and self._solver.takes_lazy_rows and not self._has_other_units
+
     def solve(
-        self, *, start: Mapping[Any, float] | None = None, time_limit_s: float | None = None, tee: bool = False
+        self,
+        *,
+        start: Mapping[Any, float] | None = None,
+        time_limit_s: float | None = None,
+        tee: bool = False,
+        lazy: Callable[[Solution], object] | None = None,
     ) -> Result:
         """Solve the program as it is now and load the best solution into the model.
 
@@ -184,16 +198,26 @@ class Session:
             Seconds for this solve; None for those of the session.
         tee
             Show the solver's own log.
+        lazy
+            Called with each solution in whole numbers that the search meets, which is loaded, before it counts. Rows
+            that it breaks are added by :meth:`add_lazily`. True ends the search, with status ``interrupted`` and no
+            solution. What it raises reaches the caller.
 
         Raises
         ------
         InvalidValueError
             The session is closed, or a start or limit makes no sense; or the model was changed and the session not
             told: a Var was fixed or has other bounds, a row was deactivated, another objective is active.
+        UnsupportedProblemError
+            ``lazy`` where :attr:`takes_lazy_rows` is False.
         """
         check_arguments(_WHO, _SOLVED_WITH, {"time_limit_s": time_limit_s})
         compiled = self._program()
         self._refuse_changes_untold(compiled)
+        candidates = None
+        if lazy is not None:
+            self._require_lazy_rows()
+            candidates = _Candidates(compiled, lazy)
         began = time.perf_counter()
         limit = time_limit_s or self._limit_s or math.inf
         deadline = min(began + limit, deadline_now())
@@ -202,7 +226,18 @@ class Session:
             begin = self._last_as_start(compiled)
         runner = Runner(solver=self._solver, deadline=deadline, warm=True, tee=tee, **self._settings)
         assert self._opened is not None  # noqa: S101 - an open session has a program
-        outcome = runner.solve(self._opened, start=begin)
+        self._asking = candidates is not None
+        try:
+            outcome = runner.solve(self._opened, start=begin, lazy=candidates)
+        finally:
+            self._asking = False
+        if candidates is not None:
+            compiled.append_all(self._later)
+            self._later.clear()
+            self._keep_or_reopen(compiled)
+            if candidates.ended:
+                message = "The search ended when it was asked to at a candidate."
+                outcome = replace(outcome, status=Stop.INTERRUPTED, x=None, objective=None, message=message)
         return self._result(outcome, compiled, deadline, time.perf_counter() - began, self._opened.version)
 
     def add(self, constraints: Any) -> None:
@@ -223,18 +258,41 @@ class Session:
             It is of a class that the solver does not take; the session is then closed.
         """
         compiled = self._program()
-        members = _members("add", constraints)
+        members = self._new_members("add", constraints)
+        self._known.update((id(member), member) for member in members)
+        compiled.append_all(members)
+        self._keep_or_reopen(compiled)
+
+    def add_lazily(self, constraints: Any) -> bool:
+        """Add Constraints to the search that runs, from within ``lazy`` of :meth:`solve`; see :meth:`add`.
+
+        Returns
+        -------
+        bool
+            False where one is no linear row over the Vars of the program, or has numbers that ask for other units. The
+            search has to end then: ``lazy`` returns True, and the program has them in the next solve.
+        """
+        if not self._asking:
+            raise InvalidValueError("add_lazily", "a search that is asking lazy", "there is none", "Call add.")
+        compiled = self._program(from_within=True)
+        members = self._new_members("add_lazily", constraints)
+        self._known.update((id(member), member) for member in members)
+        if compiled.append_all(members, rows_alone=True):
+            return self._is_same_kind(compiled)
+        self._later += members
+        return False
+
+    def _new_members(self, who: str, constraints: Any) -> list[Any]:
+        """Return the single Constraints; refuse what is not of the model, or in the program already."""
+        members = _members(who, constraints)
         root = self._model.model()
         for member in members:
             if member.model() is not root or not member.active:
                 then = "Add it to the model, active, before it is added to the session."
-                raise InvalidValueError("add", "active Constraints of the model", f"{member.name!r} is none", then)
+                raise InvalidValueError(who, "active Constraints of the model", f"{member.name!r} is none", then)
             if id(member) in self._known:
-                raise InvalidValueError("add", "new Constraints", f"{member.name!r} is in the program", "Leave it out.")
-        for member in members:
-            self._known[id(member)] = member
-        compiled.append_all(members)
-        self._keep_or_reopen(compiled)
+                raise InvalidValueError(who, "new Constraints", f"{member.name!r} is in the program", "Leave it out.")
+        return members
 
     def set(self, bounds: Mapping[Any, tuple[float | None, float | None]] | None = None, objective: Any = None) -> None:
         """Change bounds of Vars, in the model too, or the objective; nothing else is compiled again.
@@ -290,14 +348,19 @@ class Session:
 
     def close(self) -> None:
         """Forget the solver's program; a closed session may be closed again, and nothing else."""
+        if self._asking:
+            self._program()  # refuses
         self._compiled = None
         self._opened = None
         self._last = None
 
     # -- inside --------------------------------------------------------------------------------------------------------
-    def _program(self) -> CompiledModel:
+    def _program(self, *, from_within: bool = False) -> CompiledModel:
         if self._compiled is None:
             raise InvalidValueError(_WHO, "to be open", "it is closed", "Open another: session(model).")
+        if self._asking and not from_within:
+            then = "Call add_lazily alone from within lazy, or return True first."
+            raise InvalidValueError(_WHO, "no other call during a search", "one is asking lazy", then)
         return self._compiled
 
     def _reopen(self) -> None:
@@ -307,6 +370,14 @@ class Session:
         self._kind = compiled.shape[1:]
         self._has_other_units = needs_other_units(self._solver, compiled)
         self._opened = runner.session(compiled)
+
+    def _require_lazy_rows(self) -> None:
+        if not self.takes_lazy_rows:
+            raise UnsupportedProblemError(
+                _WHO, "Gurobi or SCIP, integers and linear rows for lazy=",
+                f"the solver is {self.solver!r} and the model of class {self._program().problem_class}",
+                "Solve, add rows, and solve again, as cutting_planes(model, separate) does.",
+            )  # fmt: skip
 
     def _keep_or_reopen(self, compiled: CompiledModel) -> None:
         """Leave the solver its program where it takes over what changed; else hand it over anew."""
@@ -399,6 +470,22 @@ class Session:
 def _sides_of(var: Any) -> tuple[bool, Any, Any, Any]:
     """Return whether a Var is fixed, its bounds as they are stored, and its domain."""
     return var._fixed, var._lb, var._ub, var._domain  # noqa: SLF001 - public names take many times as long
+
+
+@final
+class _Candidates:
+    """Loads each candidate of a search and hands it to the caller's function; remembers if that ended the search."""
+
+    def __init__(self, compiled: CompiledModel, lazy: Callable[[Solution], object]) -> None:
+        self._compiled = compiled
+        self._lazy = lazy
+        self.ended = False
+
+    def __call__(self, x: Vector) -> bool:
+        solution = Solution(self._compiled.evaluate(x), x, self._compiled.frozen())
+        solution.load()
+        self.ended = bool(self._lazy(solution))
+        return self.ended
 
 
 def _constraints_of(compiled: CompiledModel) -> list[Any]:

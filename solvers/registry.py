@@ -109,6 +109,8 @@ class Solver:
         Whether incumbents are reported as they come.
     takes_callback
         Whether its session asks a callback during the search.
+    takes_lazy_rows
+        Whether its session asks for further rows at each candidate in whole numbers.
     certifies
         Whether a certificate, recomputed from numbers, comes with an optimum.
     """
@@ -127,6 +129,7 @@ class Solver:
     takes_start: bool = False
     streams: bool = False
     takes_callback: bool = False
+    takes_lazy_rows: bool = False
     certifies: bool = False
 
     @property

@@ -353,8 +353,16 @@ class CompiledModel:
         """
         self.append_all(_members(constraint))
 
-    def append_all(self, constraints: Iterable[Any]) -> None:
-        """Add the members of Constraints as :meth:`append` does, all of them at once."""
+    def append_all(self, constraints: Iterable[Any], *, rows_alone: bool = False) -> bool:
+        """Add the members of Constraints as :meth:`append` does, all of them at once.
+
+        Parameters
+        ----------
+        constraints
+            Single ones.
+        rows_alone
+            Return False, and add nothing, unless all are linear rows over the columns that there are.
+        """
         walker = Walker(Recorder(self.columns))
         rows = []
         sets = []
@@ -369,9 +377,12 @@ class CompiledModel:
                 row = walker.row(member)
             if row is not None:
                 rows.append(row)
+        if rows_alone and (sets or len(walker.recorder.var_map) > len(self.columns) or not all(map(_is_linear, rows))):
+            return False
         self._meet(walker)
         self._add_rows(rows)
         self._add_sets(sets)
+        return True
 
     def frozen(self) -> CompiledModel:
         """Return the program as it is now, which later changes of this one leave as it is; points go with it."""
@@ -702,6 +713,11 @@ def _fixed_value(var: Any) -> float:
         kind = "a whole number" if var.is_integer() else "a number"
         raise InvalidValueError("set", f"{kind} for a fixed Var", f"{var.name!r} has {value!r}", "Fix it at one.")
     return float(value)
+
+
+def _is_linear(row: Row | ConeEntries) -> bool:
+    """Whether a constraint is a linear row, and no false constant."""
+    return isinstance(row, Row) and not row.quadratic and not row.is_broken_constant
 
 
 def _crossing(var: Any) -> str:

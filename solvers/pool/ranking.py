@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.adapter import Callback, Start, StopSwitch
+from ceopt.solvers.adapter import Callback, Lazy, Start, StopSwitch
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.deadline import OutOfTimeError, until
@@ -108,6 +108,7 @@ class Runner:
         pool: int = 1,
         start: Start | None = None,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
+        lazy: Lazy | None = None,
     ) -> Outcome:
         """Solve the program of a session, in the time that is left."""
         left = self.deadline - time.perf_counter()
@@ -121,6 +122,7 @@ class Runner:
             callback=self.callback,
             tee=self.tee,
             warm=self.warm,
+            lazy=lazy,
         )
         if outcome.status is Stop.INTERRUPTED:
             self.switch.pressed = True

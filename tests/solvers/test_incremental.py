@@ -269,3 +269,53 @@ def test_a_whole_var_fixed_between_two_is_refused(solver: str):
         m.x[1].fix(1.5)
         with pytest.raises(InvalidValueError, match="a whole number for a fixed Var"):
             opened.update(m.x[1])
+
+
+def test_a_search_asks_at_candidates_and_takes_rows(solver: str) -> None:
+    m = program("MILP", 0)
+    with session(m, solver) as opened:
+        if solver == "highs":
+            assert not opened.takes_lazy_rows
+            with pytest.raises(UnsupportedProblemError, match="Gurobi or SCIP, integers and linear rows for lazy="):
+                opened.solve(lazy=lambda _: False)
+            return
+        whole = opened.solve().objective
+
+        def at_most(limit: int) -> Any:
+            def lazy(_solution: Any) -> bool:
+                if sum(m.x[j].value for j in m.x) > limit + 0.5:
+                    return not opened.add_lazily(m.later.add(pyo.quicksum(m.x.values()) <= limit))
+                return False
+
+            return lazy
+
+        found = opened.solve(lazy=at_most(9))
+        assert found.objective > whole
+        assert agree(opened, m, solver).objective == pytest.approx(found.objective)
+        ended = opened.solve(lazy=lambda _: True)
+        assert (ended.status, ended.solutions) == (Status.INTERRUPTED, ())
+        assert "asked to" in ended.message
+        opened.set(objective=m.x[0] ** 2 + m.x[1])
+        assert not opened.takes_lazy_rows
+    with session(program("LP", 0), solver) as opened:
+        assert not opened.takes_lazy_rows
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda opened, _m: opened.solve(),
+        lambda opened, m: opened.add(m.later.add(m.x[0] <= 1)),
+        lambda opened, m: opened.set(bounds=pyo.ComponentMap([(m.x[0], (0, 1))])),
+        lambda opened, _m: opened.close(),
+    ],
+)
+def test_nothing_else_is_asked_of_a_session_that_searches(call: Any):
+    if not SOLVERS["scip"].is_licensed:
+        pytest.skip("scip is not here")
+    m = program("MILP", 0)
+    with session(m, "scip") as opened:
+        with pytest.raises(InvalidValueError, match="no other call during a search, but one is asking lazy"):
+            opened.solve(lazy=lambda _: call(opened, m))
+        with pytest.raises(InvalidValueError, match="a search that is asking lazy"):
+            opened.add_lazily(m.later.add(m.x[0] <= 2))
