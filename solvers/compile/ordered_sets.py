@@ -89,6 +89,11 @@ class OrderedSet:
         """Return the greatest absolute value of a member that would have to be 0, for the best choice of the others."""
         return float(self._outside(self.sizes(x)).min())
 
+    @property
+    def is_of_columns(self) -> bool:
+        """Whether every member is a column, and binaries say which may differ from 0: what solvers call a set."""
+        return bool(self.binaries.size) and bool((self.members >= 0).all())
+
     def require_bounds(self, compiled: Any) -> None:
         """Refuse bounds of the program's columns beyond those that the rows of the set were drawn from.
 

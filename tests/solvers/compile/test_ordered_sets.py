@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyomo import gdp
 from scipy.optimize import linprog
 
-from ceopt.solvers import compile_model, count, load, read, session, solve, write
+from ceopt.solvers import compile_model, count, cutting_planes, load, read, session, solve, write
 from ceopt.solvers.errors import (
     InvalidValueError,
     UnboundedFeatureError,
@@ -515,3 +515,76 @@ def test_an_open_session_takes_rows_and_tighter_bounds_beside_a_set(solver: str)
         opened.set(bounds=pyo.ComponentMap([(m.x[2], (0, 4))]))
         with pytest.raises(InvalidValueError, match="Compile the model again"):
             opened.solve()
+
+
+# -- sets as SCIP's own ------------------------------------------------------------------------------------------------
+needs_scip = pytest.mark.skipif("scip" not in INSTALLED, reason="pyscipopt is not here")
+
+
+@needs_scip
+@pytest.mark.parametrize("kind", [1, 2])
+def test_scip_has_the_set_and_neither_its_binaries_nor_its_rows(kind: int) -> None:
+    from ceopt.solvers.scip import Program, new_model
+
+    compiled = compile_model(program(([(-1, 3)] * 4, [1, 2, 3, 4], [[1, 1, 1, 1]], (2, 0, 1, 3)), kind))
+    handed = Program(new_model(compiled), compiled, 1.0)
+    kinds = sorted(row.getConshdlrName() for row in handed.model.getConss())
+    assert kinds == [f"SOS{kind}", "linear"]
+    binaries = [handed.columns[k] for k in compiled.set_binaries]
+    assert [(b.getLbOriginal(), b.getUbOriginal()) for b in binaries] == [(0, 0)] * len(binaries)
+    handed.model.optimize()
+    point = handed.point(handed.model.getBestSol())
+    assert compiled.violation(point) <= 1e-6
+    assert point[compiled.set_binaries].sum() == 1
+
+
+def several_sets(seed: int) -> Any:
+    draw = np.random.default_rng(seed)
+    n = 12
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(n), bounds=(-2, 20))
+    m.x[0].domain = pyo.Integers
+    m.rows = pyo.ConstraintList()
+    for _ in range(4):
+        weights = draw.uniform(0.1, 3, n) * (draw.random(n) < 0.5)
+        m.rows.add(sum(float(a) * m.x[j] for j, a in enumerate(weights)) <= float(draw.uniform(10, 40)))
+    m.one = pyo.SOSConstraint(range(3), rule=lambda m, i: ([m.x[4 * i + j] for j in range(4)], [1, 2, 3, 4]), sos=1)
+    m.two = pyo.SOSConstraint(
+        range(3), rule=lambda m, i: ([m.x[(i + 5 * j) % n] for j in range(5)], [5, 3, 4, 1, 2]), sos=2
+    )
+    m.value = pyo.Objective(expr=sum(float(c) * v for c, v in zip(draw.uniform(-1, 5, n), m.x.values(), strict=True)))
+    m.value.sense = pyo.maximize
+    return m
+
+
+@needs_scip
+@pytest.mark.parametrize("seed", range(6))
+def test_scip_agrees_with_binaries_where_sets_overlap(seed: int) -> None:
+    m = several_sets(seed)
+    by_binaries = solve(m, "highs")
+    found = solve(m, "scip", start=pyo.ComponentMap((var, var.value) for var in m.x.values()))
+    assert str(found.status) == "optimal"
+    assert found.objective == pytest.approx(by_binaries.objective, abs=1e-5)
+    assert found.bound == pytest.approx(by_binaries.objective, abs=1e-4)
+    assert max(one.violation(found.solutions[0].x) for one in compile_model(m).sets) <= 1e-6
+
+
+@pytest.mark.parametrize("solver", INSTALLED)
+@given(of=programs, kind=st.integers(1, 2))
+@draws(30)
+def test_rows_may_be_hidden_beside_a_set(solver: str, kind: int, of: Any) -> None:
+    box, costs, rows, order = of
+    m = program((box, costs, rows[:0], order), kind)
+    m.cuts = pyo.ConstraintList()
+
+    def separate(_solution: Any) -> Any:
+        for row in rows:
+            body = pyo.quicksum(a * m.x[i] for i, a in enumerate(row))
+            if pyo.value(body) > 4 + 1e-5:
+                return m.cuts.add(body <= 4)
+        return None
+
+    found = cutting_planes(m, separate, solver=solver)
+    best = enumerated(of, kind)
+    assert (found.objective is None) == (best is None)
+    assert best is None or found.objective == pytest.approx(best, abs=1e-5)
