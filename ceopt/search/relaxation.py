@@ -20,7 +20,8 @@ from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.oracle.model import broken_moves, broken_rules
-from ceopt.search.solve_program import Counterexamples, ProgramSolver
+from ceopt.search.nearer import Counterexamples
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Stop

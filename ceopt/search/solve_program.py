@@ -17,18 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.base.said import said
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.costs.base import CostCutoff
-from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, Reach
-from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import Labels
+from ceopt.search.nearer import BoxSearch, Counterexamples, Descent
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import (
@@ -39,7 +37,7 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
-from ceopt.solvers.problem import Stop, relative_gap_of
+from ceopt.solvers.problem import Outcome, Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, choose, multiplies
 from ceopt.solvers.tolerances import KEPT_SHARE
 from ceopt.solvers.trust import contradicts, relative_violation, without_claims
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.targets import Target
     from ceopt.search.prepare import Prepared
     from ceopt.settings import CheckedSettings
-    from ceopt.solvers.problem import Outcome
     from ceopt.solvers.registry import Solver
 
 # ==== Requests, people and results of solving =========================================================================
@@ -492,46 +489,13 @@ MOST_RUNS: Final = 3
 
 #: Share of the time that the stricter rows of rules may take where a proof is wanted.
 _STRICTER_SHARE: Final = 0.5
-#: Share of the time of stricter rows that the bound without the rule may take, and seconds that it may in any case.
-_REST_SHARE: Final = 0.3
+#: Share of the time of a search that the bound of programs without some rules may take, and seconds in any case.
+_REST_SHARE: Final = 1.0
 _LEAST_REST_S: Final = 0.5
 #: Starts that are moved nearer beside the optimum of stricter rows.
 _DESCENTS: Final = 2
-#: Values of a column, next to the one it has, to which it is moved so that another comes nearer.
-_NEXT_VALUES: Final = 12
-#: Points times trees that a descent asks about, and points at least: not for so long, but so many, so that it is the
-#: same whatever else the machine does.
-_DESCENT_WORK: Final = 12_000
-_LEAST_ASKED: Final = 80
-
-
-@final
-class Counterexamples:
-    """What follows from points that break some rules, by the place of each rule; it grows while programs are solved."""
-
-    def __init__(self, rules: Mapping[int, AbstractRule]) -> None:
-        self.rules = dict(rules)
-        self.cuts: dict[int, tuple[Any, ...]] = dict.fromkeys(rules, ())
-
-    def take_up(self, rules: Mapping[int, AbstractRule]) -> None:
-        """Have more rules follow from counterexamples alone."""
-        self.rules.update(rules)
-        self.cuts.update(dict.fromkeys(rules, ()))
-
-    def add(self, space: FeatureSpace, point: Point) -> tuple[bool, bool]:
-        """Add what follows from a point; return whether it breaks a rule, and whether anything new follows."""
-        is_broken = has_more = False
-        for place, rule in self.rules.items():
-            found = rule.counterexample(space, point)
-            new = tuple(cut for cut in found if cut not in self.cuts[place])
-            self.cuts[place] += new
-            is_broken |= bool(found)
-            has_more |= bool(new)
-        return is_broken, has_more
-
-    def stated(self, rules: Sequence[AbstractRule]) -> list[AbstractRule]:
-        """Return rules, those of which something follows as far as that goes."""
-        return [rule.with_cuts(self.cuts[k]) if k in self.cuts else rule for k, rule in enumerate(rules)]
+#: Programs with what follows from counterexamples that are solved where no proof is asked for.
+_PROGRAMS: Final = 8
 
 
 def with_cuts_from_counterexamples(
@@ -539,50 +503,108 @@ def with_cuts_from_counterexamples(
 ) -> SolvedProgram:
     """Solve; where the rows of a rule are stricter than the rule, or none are known, as far as it has to be known.
 
-    What stricter rows admit keeps the rule, so their optimum is a point that was found, and no more. Where they admit
-    nothing, or a proof is wanted, or there are none, the rule is left out, and what follows from each optimum that
-    breaks it is put in, until one keeps it: all that was left out admits more, so that its bounds hold.
+    A point is branched for, and where that leaves something open, stricter rows are solved: what they admit keeps the
+    rule, so their optimum is a point that was found, and no more. Then the rule is left out, and what follows from each
+    optimum that breaks it is put in, until one keeps it: all that was left out admits more, so that its bounds hold.
+    That goes on to the end where a proof is wanted, where nothing was found, or where a rule has no other rows.
     """
     lazy = {place: rule for place, rule in enumerate(settings.rules) if rule.stated != "exactly"}
     if not lazy or (request.without_large and all(rule.is_large for rule in lazy.values())):
         return solve(request, seconds)
-    began = time.perf_counter()
+    deadline = time.perf_counter() + seconds
     stated = {rule.stated for rule in lazy.values()}
+    learned = Counterexamples(lazy)
     known: SolvedProgram | None = None
     if "by_cuts" not in stated:
-        share = _STRICTER_SHARE if "proved" in stated else 1.0
-        stricter = replace(request, stand_in=_that_stands_in(lazy, person, request))
-        known = _without_proof(solve(stricter, share * seconds))
-        if known.outcome.status is Stop.INTERRUPTED:
-            return known
-        if known.point is not None:
-            known, start = _nearer(settings, person, stricter, known, began + seconds)
-            if request.budget is None or start[0] < request.budget:
-                request = request.with_budget_of(start)
+        known, is_complete = _branched(settings, person, request, learned, deadline)
+        if not is_complete:
+            share = _STRICTER_SHARE if "proved" in stated else 1.0
+            stricter = _within(settings, person, request, known)
+            stricter = replace(stricter, stand_in=_that_stands_in(lazy, person, request))
+            found = _without_proof(solve(stricter, max(share * (deadline - time.perf_counter()), _LEAST_S)))
+            is_interrupted = found.outcome.status is Stop.INTERRUPTED
+            if found.point is not None and not is_interrupted:
+                found = _nearer(settings, person, stricter, found, deadline)
+            known = _nearest(settings, person, known, found)
+            if is_interrupted:
+                return known
+        request = _within(settings, person, request, known)
         is_empty = known.point is None and known.outcome.status is Stop.INFEASIBLE
         if not (is_empty or "proved" in stated):
-            left = seconds - (time.perf_counter() - began)
-            return _with_bound_of_rest(Counterexamples(lazy), person, solve, request, known=known, seconds=left)
-    return _by_cuts(Counterexamples(lazy), person, solve, request, known=known, deadline=began + seconds)
+            return _with_bound(learned, person, solve, request, known=known, deadline=deadline)
+    return _by_cuts(learned, person, solve, request, known=known, deadline=deadline)
+
+
+def _branched(
+    settings: CheckedSettings, person: Person, request: SolveRequest, learned: Counterexamples, deadline: float
+) -> tuple[SolvedProgram, bool]:
+    """Branch for a point that keeps the rules; return what was found, and whether nothing cheaper seems to be left."""
+    began = time.perf_counter()
+    found = SolvedProgram(Outcome(status=Stop.FEASIBLE, message=_STRICTER), None, "", 0.0, 0.0, 0.0)
+    if not _asks_for_more(request) and not request.refused:
+        for place, rule in learned.rules.items():
+            values = rule.values_beside(person.reach) if rule.implies_target else None
+            if values is None:
+                continue
+
+            def is_wanted(point: Point) -> bool:
+                return all(
+                    diversity.surely(person.space, person.factual, earlier, point)
+                    for earlier, diversity in request.barred
+                )
+
+            search = BoxSearch(
+                settings, person, place, values=values, learned=learned, is_wanted=is_wanted, deadline=deadline
+            )
+            if request.budget is not None:
+                search.limit = settings.cost.to_objective(request.budget) * (1.0 + EQUAL_COSTS)
+            is_complete = search.run(request.starts)
+            if search.best is not None:
+                found = replace(found, point=search.best[1])
+            elif is_complete:
+                found = found.with_outcome(status=Stop.INFEASIBLE)
+            return replace(found, solve_s=time.perf_counter() - began), is_complete
+    return found, False
+
+
+def _within(settings: CheckedSettings, person: Person, request: SolveRequest, known: SolvedProgram) -> SolveRequest:
+    """Return a request that starts at a known point, within its cost where that is less than what it was."""
+    if known.point is None:
+        return request
+    start: Start = (settings.cost.value(person.space, person.factual, known.point), known.point)
+    return request.with_budget_of(start) if request.budget is None or start[0] < request.budget else request
+
+
+def _nearest(settings: CheckedSettings, person: Person, known: SolvedProgram, found: SolvedProgram) -> SolvedProgram:
+    """Return what stricter rows found, with a point known before where that costs less."""
+    found = _with_seconds_of(known, found)
+    if known.point is None:
+        return found
+    if found.point is not None:
+        costs = [settings.cost.value(person.space, person.factual, point) for point in (known.point, found.point)]
+        if costs[1] <= costs[0]:
+            return found
+    status = Stop.INTERRUPTED if found.outcome.status is Stop.INTERRUPTED else Stop.FEASIBLE
+    return replace(found.with_outcome(status=status, objective=None, message=_STRICTER), point=known.point)
 
 
 def _nearer(
     settings: CheckedSettings, person: Person, request: SolveRequest, known: SolvedProgram, deadline: float
-) -> tuple[SolvedProgram, Start]:
-    """Return what stricter rows found, or something nearer that keeps the rules, and it as a start."""
+) -> SolvedProgram:
+    """Return what stricter rows found, or something nearer that keeps the rules."""
     assert known.point is not None  # noqa: S101 - the caller has asked
+    if request.stand_in is None:
+        return known
+    began = time.perf_counter()
     best: Start = (settings.cost.value(person.space, person.factual, known.point), known.point)
-    if request.stand_in is not None:
-        began = time.perf_counter()
-        descent = _Descent(settings, person, request.stand_in, deadline)
-        for point in [known.point, *(dict(point) for _, point in request.starts[:_DESCENTS])]:
-            found = descent.run(point)
-            cost = settings.cost.value(person.space, person.factual, found)
-            if cost < best[0] and descent.is_kept(found):
-                best = (cost, found)
-        known = replace(known, point=best[1], solve_s=known.solve_s + time.perf_counter() - began)
-        known = known.with_outcome(objective=None)
-    return known, best
+    descent = Descent(settings, person, request.stand_in, deadline)
+    for point in [known.point, *(dict(point) for _, point in request.starts[:_DESCENTS])]:
+        found = descent.run(point)
+        cost = settings.cost.value(person.space, person.factual, found)
+        if cost < best[0] and descent.is_kept(found):
+            best = (cost, found)
+    known = replace(known, point=best[1], solve_s=known.solve_s + time.perf_counter() - began)
+    return known.with_outcome(objective=None)
 
 
 def _by_cuts(
@@ -604,8 +626,9 @@ def _by_cuts(
         if before is not None:
             solved = _with_seconds_of(before, solved)
         if solved.point is None:
-            is_proved = solved.outcome.status is Stop.INFEASIBLE
-            return solved if is_proved or known is None or known.point is None else _in_time(solved, known)
+            if known is not None and known.point is not None:  # there is something, whatever a solver says
+                return _in_time(solved, known)
+            return solved
         is_broken, has_more = learned.add(person.space, solved.point)
         if not is_broken:
             return solved
@@ -614,104 +637,38 @@ def _by_cuts(
         before = solved
 
 
-@final
-class _Descent:
-    """Moves a point nearer as long as the rules themselves allow it: a column, or one while another gives way.
-
-    Stricter rows stop where the worst leaves of several trees meet, and no point meets them all.
-    """
-
-    def __init__(self, settings: CheckedSettings, person: Person, place: int, deadline: float) -> None:
-        self.settings = settings
-        self.person = person
-        self.deadline = deadline
-        self.left = 0
-        self.names = person.space.names
-        self.values: dict[str, set[float]] = {name: {person.factual[name]} for name in self.names}
-        (predictor,) = settings.rules[place].stand_ins(person.reach)
-        self.most = max(_DESCENT_WORK // max(len(route(predictor)), 1), _LEAST_ASKED)
-        for cut in cuts_in_reach(route(predictor), person.reach):
-            self.values[cut.name].update(cut.key)
-
-    def run(self, point: Point) -> dict[str, float]:
-        """Return a point that is at most as dear, until no move helps or the time is over."""
-        found = dict(point)
-        self.left = self.most
-        while self.left > 0 and time.perf_counter() < self.deadline:
-            better = self._first(found, self._alone(found)) or self._first(found, self._in_pairs(found))
-            if better is None:
-                break
-            found = better
-        return found
-
-    def _first(self, point: dict[str, float], moves: list[dict[str, float]]) -> dict[str, float] | None:
-        """Return the point after the move that saves most of those that keep all rules."""
-        if not moves:
-            return None
-        space, factual, cost = self.person.space, self.person.factual, self.settings.cost
-        points = np.tile(point_row(space, point), (len(moves), 1))
-        place = {name: k for k, name in enumerate(self.names)}
-        for row, move in zip(points, moves, strict=True):
-            for name, value in move.items():
-                row[place[name]] = value
-        own = cost.objectives(space, factual, point_row(space, point))[0]
-        objectives = cost.objectives(space, factual, points)
-        order = np.argsort(objectives, kind="stable")[: self.left]
-        for k in order[objectives[order] < own * (1.0 - EQUAL_COSTS)].tolist():
-            self.left -= 1
-            moved = {**point, **moves[k]}
-            if self.is_kept(moved):
-                return moved
-            if time.perf_counter() > self.deadline:
-                break
-        return None
-
-    def is_kept(self, point: Point) -> bool:
-        """Whether a point keeps all rules."""
-        space, factual = self.person.space, self.person.factual
-        return all(rule.violation(space, factual, point) <= 0.0 for rule in self.settings.rules)
-
-    def _alone(self, point: dict[str, float]) -> list[dict[str, float]]:
-        home = self.person.factual
-        return [
-            {name: value}
-            for name in self.names
-            for value in self.values[name]
-            if _is_between(value, home[name], point[name])
-        ]
-
-    def _in_pairs(self, point: dict[str, float]) -> list[dict[str, float]]:
-        alone = self._alone(point)
-        moves = []
-        for name in self.names:
-            others = sorted(self.values[name], key=lambda value: abs(value - point[name]))
-            for value in others[:_NEXT_VALUES]:
-                moves += [{name: value, **move} for move in alone if name not in move and value != point[name]]
-        return moves
-
-
-def _is_between(value: float, home: float, here: float) -> bool:
-    """Whether a value is nearer to where a column was than where it is, on the same side."""
-    return min(home, here) <= value <= max(home, here) and value != here
-
-
-def _with_bound_of_rest(
+def _with_bound(
     learned: Counterexamples,
     person: Person,
     solve: Solve,
     request: SolveRequest,
     *,
     known: SolvedProgram,
-    seconds: float,
+    deadline: float,
 ) -> SolvedProgram:
-    """Return what came of stricter rows, with the bound that holds without the rule; or its optimum, if it keeps it."""
-    if known.point is None or seconds <= 0.0:
+    """Return what is known, with the bound of a few programs without some rules; or an optimum that keeps them."""
+    if known.point is None:
         return known
-    most_s = max(_REST_SHARE * (known.build_s + known.lower_s + known.solve_s), _LEAST_REST_S)
-    free = _with_seconds_of(known, solve(replace(request, cuts=dict(learned.cuts)), min(seconds, most_s)))
-    if free.point is not None and free.outcome.status is Stop.OPTIMAL and not learned.add(person.space, free.point)[0]:
-        return free
-    return _with_seconds_of(free, known, both=False).with_outcome(bound=free.outcome.bound)
+    took_s = known.build_s + known.lower_s + known.solve_s
+    deadline = min(deadline, time.perf_counter() + max(_REST_SHARE * took_s, _LEAST_REST_S))
+    bound: float | None = None
+    last = known
+    for _ in range(_PROGRAMS):
+        left = deadline - time.perf_counter()
+        if left <= 0.0:
+            break
+        solved = solve(replace(request, cuts=dict(learned.cuts)), left)
+        last = _with_seconds_of(last, solved)
+        if solved.outcome.bound is not None and solved.outcome.status is not Stop.INFEASIBLE:
+            bound = solved.outcome.bound if bound is None else max(bound, solved.outcome.bound)
+        if solved.point is None or solved.outcome.status is not Stop.OPTIMAL:
+            break
+        is_broken, has_more = learned.add(person.space, solved.point)
+        if not is_broken:
+            return last
+        if not has_more:
+            break
+    return _in_time(last.with_outcome(bound=bound), known)
 
 
 def _that_stands_in(lazy: Mapping[int, AbstractRule], person: Person, request: SolveRequest) -> int | None:
@@ -719,13 +676,17 @@ def _that_stands_in(lazy: Mapping[int, AbstractRule], person: Person, request: S
 
     Two embedded forests take several times as long as one.
     """
-    asks_more = request.margin is not None or request.n_incumbents > 0 or request.target is not None
-    if asks_more or request.barred or request.refused:
+    if _asks_for_more(request) or request.barred or request.refused:
         return None
     for place, rule in lazy.items():
         if rule.implies_target and len(rule.stand_ins(person.reach)) == 1:
             return place
     return None
+
+
+def _asks_for_more(request: SolveRequest) -> bool:
+    """Whether the decision alone, and one point, are not enough."""
+    return request.margin is not None or request.n_incumbents > 0 or request.target is not None
 
 
 def _without_proof(solved: SolvedProgram) -> SolvedProgram:
@@ -736,17 +697,16 @@ def _without_proof(solved: SolvedProgram) -> SolvedProgram:
     return solved.with_outcome(status=status, bound=None, message=solved.outcome.message or _STRICTER)
 
 
-#: Why an optimum of stricter rows is not called one.
-_STRICTER: Final = said(
-    "A rule is stated more strictly than it is: nothing is proved of what is cheaper.", "stricter_rows"
-)
+#: Why what was found by stricter rows, or without a solver, is not called an optimum.
+_STRICTER: Final = said("That nothing cheaper keeps the rules is not proved.", "stricter_rows")
 
 
 def _in_time(last: SolvedProgram, known: SolvedProgram | None) -> SolvedProgram:
     """Return what was found by stricter rows, or else nothing, with the bound of the last program without them."""
-    bound = last.outcome.bound
+    bound = None if last.outcome.status is Stop.INFEASIBLE else last.outcome.bound
     if known is not None and known.point is not None:
-        return _with_seconds_of(last, known, both=False).with_outcome(bound=bound)
+        found = replace(_with_seconds_of(last, known, both=False), solver=last.solver, size=last.size)
+        return found.with_outcome(bound=bound)
     status = last.outcome.status
     if status is not Stop.INTERRUPTED:
         status = Stop.TIME_LIMIT

@@ -211,7 +211,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "start_in_hand": "{solver} found nothing, but a point that passes every check was known.",
     "least_cost_unproved": "The least cost is not proved.",
     "cheaper_than_proved": "A further way costs less than was proved of an earlier one: nothing is proved.",
-    "stricter_rows": "A rule was counted more strictly than it is: something cheaper is not ruled out.",
+    "stricter_rows": "Something cheaper that keeps the rules is not ruled out.",
     "none_met": "No other way was met.",
     "traces_unsettled": "Whether a part of the score that is too small for the program is enough is not settled.",
     "tie_unsettled": "Nothing reaches the goal clearly. Whether something just reaches it is not settled.",

@@ -222,7 +222,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "start_in_hand": "{solver} hat nichts gefunden, aber ein Punkt, der jede Prüfung besteht, war bekannt.",
     "least_cost_unproved": "Die kleinsten Kosten sind nicht bewiesen.",
     "cheaper_than_proved": "Ein weiterer Weg kostet weniger, als von einem früheren bewiesen war: Nichts ist bewiesen.",
-    "stricter_rows": "Eine Regel wurde strenger gerechnet, als sie ist: Etwas Billigeres ist nicht ausgeschlossen.",
+    "stricter_rows": "Etwas Billigeres, das die Regeln einhält, ist nicht ausgeschlossen.",
     "none_met": "Ein anderer Weg wurde nicht angetroffen.",
     "traces_unsettled": "Ob ein Teil der Bewertung genügt, der für das Programm zu klein ist, ist nicht geklärt.",
     "tie_unsettled": "Nichts erreicht das Ziel deutlich. Ob etwas es gerade eben erreicht, ist nicht geklärt.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
@@ -33,12 +34,15 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.rule import Point
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.predictors.reachable_leaves import PrunedTree
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.solvers.checks import Floats
 
 _RADIUS: Final = Refusal("a finite radius of at least 0", "Give for example 0.1.")
 _NAMES: Final = Refusal("a list of column names as {name}", 'Write columns=["income"].', error=InvalidTypeError)
@@ -79,11 +83,15 @@ class Region(AbstractRule):
     That is a tree again, embedded as any (``worst``, ``kept``). Where it grows beyond 3,000 nodes, a variable for
     each value that the least leaf may be at least (``worst.least[t, v]``), and a row for each leaf:
     :math:`u_v \le` the number of columns in which the box is clear of a leaf of less than v. Exact for one tree. The
-    least leaves of several need not be met at one point, so that these rows may refuse what keeps the rule: then an
-    optimum is called feasible, and where they admit nothing, rows are added one by one as for ``exact=True``: for a
-    maximal box (a, b] of points that are decided otherwise
+    least leaves of several need not be met at one point, so that these rows may refuse what keeps the rule.
+    :func:`ceopt.explain` therefore branches for the cheapest answer whose box is clear of all maximal boxes (a, b] of
+    points that are decided otherwise, as far as they are known,
 
-    .. math:: \sum_f [x_f \le a_f - r \sigma_f] + [x_f > b_f + r \sigma_f] \ge 1 .
+    .. math:: \sum_f [x_f \le a_f - r \sigma_f] + [x_f > b_f + r \sigma_f] \ge 1,
+
+    and finds more of them at each, until one keeps the rule. It falls back on the rows above where that takes too long.
+    A program with the rows of all boxes found admits whatever keeps the rule, so that its bound holds: an answer that
+    meets it is optimal. For ``exact=False`` this may take about as long as the search did, else until it is proved.
 
     Networks, and trees in ``l2``: the model again at x + s for each s that an adversary finds at the optimum so far,
     until it finds none (``scenario_k_0``, ``kept_k_0``). :func:`ceopt.explain` adds these; in a model of one's own that
@@ -103,7 +111,7 @@ class Region(AbstractRule):
     columns
         Columns of numbers that may move; by default all that are not immutable, or those in a mapping ``scale``.
     exact
-        Whether an optimum over several trees is to be proved.
+        Whether the search over several trees goes on until an optimum is proved.
     name
         Name in exports and reports.
     model, target
@@ -346,6 +354,41 @@ class Region(AbstractRule):
         noises = _roomier(asked.adversary.noises, reach)
         found = [worst_trees(model, noises, reach) for model, _ in asked.adversary.conditions]
         return tuple(worst for worst in found if worst is not None)
+
+    def values_beside(self, reach: Reach) -> Mapping[str, Sequence[float]] | None:
+        """Return the last values at which a box is left of a split of trees, and the first at which it is right."""
+        asked = self._known.get("asked")
+        if asked is None or asked.adversary.is_ball or not isinstance(asked.predictor.core, TreeEnsemble):
+            return None
+        noises = _roomier(asked.adversary.noises, reach)
+        found: dict[str, set[float]] = {}
+        for model, _ in asked.adversary.conditions:
+            for name, splits in route(model).number_splits.items():
+                part = reach[name]
+                assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
+                if part.is_point:
+                    continue
+                for left in {split.left for split in splits if math.isfinite(split.left)}:
+                    ends = [_end(left, name, noises, part.anchor, side) for side in (-1, 1)]
+                    beside = (part.floor(ends[0]), part.ceil(math.nextafter(ends[1], math.inf)))
+                    found.setdefault(name, set()).update(value for value in beside if math.isfinite(value))
+        return {name: sorted(values) for name, values in found.items()}
+
+    def is_met(self, cut: BadBox, reach: Reach, name: str, values: Floats) -> NDArray[np.bool_]:
+        """Return at which values of a column the box around a point meets one of points that are decided otherwise."""
+        if name in cut.labels:
+            return np.asarray(values == cut.labels[name])
+        if name in cut.levels:
+            return np.isin(values, list(cut.levels[name]))
+        if name not in cut.numbers:
+            return np.ones(len(values), dtype=bool)
+        part = reach[name]
+        assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
+        noises = _roomier(self._known["asked"].adversary.noises, reach)
+        low, high = cut.numbers[name]
+        first = _end(math.nextafter(low, -math.inf), name, noises, part.anchor, -1)
+        last = _end(high, name, noises, part.anchor, 1)
+        return np.asarray((values > first) & (values <= last) & ~np.isin(values, list(part.labels)))
 
     def counterexample(self, space: FeatureSpace, point: Point) -> tuple[Any, ...]:
         """Return what follows from a point near this one that is decided otherwise; nothing where there is none."""

@@ -25,6 +25,8 @@ from ceopt.solvers.errors import InvalidTypeError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.reachable import Reach
 
@@ -169,6 +171,19 @@ class AbstractRule(ABC):
         """
         del reach
         return ()
+
+    def values_beside(self, reach: Reach) -> Mapping[str, Sequence[float]] | None:
+        """Return by column of numbers the values in reach beside which counterexamples end, each of which is a box.
+
+        None by default: what follows from a counterexample is no box, and no search is made among their ends.
+        """
+        del reach
+        return None
+
+    def is_met(self, cut: Any, reach: Reach, name: str, values: Floats) -> NDArray[np.bool_]:
+        """Return at which values (n,) of a column a point is within a counterexample, where all columns are, (n,)."""
+        del cut, reach, name
+        return np.ones(len(values), dtype=bool)
 
     def with_cuts(self, cuts: Sequence[Any]) -> Self:
         """Return the rule whose rows say what follows from some counterexamples, and no more."""
@@ -353,6 +368,8 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
     "stated": ("counterexample", "with_cuts"),
     "counterexample": ("stated", "with_cuts"),
     "with_cuts": ("stated", "counterexample"),
+    "values_beside": ("is_met", "counterexample"),
+    "is_met": ("values_beside", "counterexample"),
     "cluster_in": ("clusters", "distances"),
 }
 

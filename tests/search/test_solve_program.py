@@ -210,9 +210,11 @@ def test_without_time_one_program_is_solved() -> None:
 
 
 def test_stricter_rows_prove_nothing_but_what_holds_without_them() -> None:
-    found, cuts = lazily("stricter", solved(4.0, bound=4.0), solved(9.0, bound=2.0))
-    assert (found.point, found.outcome.status, found.outcome.bound) == ({"income": 4.0}, Stop.FEASIBLE, 2.0)
-    assert cuts == [None, ()]
+    found, cuts = lazily(
+        "stricter", solved(4.0, bound=4.0), solved(9.0, bound=2.0), solved(8.0, Stop.TIME_LIMIT, bound=3.0)
+    )
+    assert (found.point, found.outcome.status, found.outcome.bound) == ({"income": 4.0}, Stop.FEASIBLE, 3.0)
+    assert cuts == [None, (), (9.0,)]
     found, _ = lazily("stricter", solved(4.0, bound=4.0), solved(3.0, bound=2.0))
     assert (found.point, found.outcome.status) == ({"income": 3.0}, Stop.OPTIMAL)  # without the rule, which it keeps
     found, cuts = lazily("stricter", solved(None, Stop.INFEASIBLE), solved(9.0), solved(5.0))

@@ -36,12 +36,15 @@ OWN = {
     },
     "RobustToShift": {"about", "aimed"},
     "RobustValidity": {"about"},
-    "Region": {"about", "aimed", "stated", "counterexample", "with_cuts", "stand_ins", "implies_target"},
+    "Region": {
+        "about", "aimed", "stated", "counterexample", "values_beside", "is_met", "with_cuts", "stand_ins",
+        "implies_target",
+    },
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "with_cuts", "stand_ins",
-    "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
+    "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
+    "with_cuts", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
     "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
