@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
+from pyomo.common.numeric_types import native_numeric_types
 from pyomo.core.expr import identify_variables
+from pyomo.core.expr.visitor import replace_expressions
 
 from ceopt.base.results import Status
 from ceopt.formulations.constraints.diversity.diversity import leave_out
@@ -28,6 +31,7 @@ from ceopt.formulations.space.reachable import reach_of
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.result.cohort import free_name
 from ceopt.search.least_costs import CellWalk, ColumnGains, can_add_up, can_walk, least_by_knapsack
+from ceopt.search.model_start import ProgramValues
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.search.state import without_unseen
@@ -54,10 +58,13 @@ _CHECKS: Final = {
 }
 #: Seconds that the programs of all are given at least, so that what is known by the time limit becomes an answer.
 _LEAST_S: Final = 0.5
+#: Share of the time that is left for what people may become, before a whole program.
+_SHARE_ALONE: Final = 0.3
 #: How often a whole program is solved again because the user's own model refuses a point of it.
 _MOST_REPAIRS: Final = 20
 #: Whoever's search ended before this share of its time would say the same again.
 _SHARE_OF_TIME: Final = 0.9
+_OPEN: Final = "The gap could not be closed."
 #: People who are named in a sentence.
 _NAMED: Final = 5
 
@@ -108,8 +115,8 @@ class PeopleResult:
     reason
         Why it ended so, in words; empty where nothing needs to be said.
     impossible
-        Labels of those of whom it is proved that nothing reaches the target under the rules: they are not served. Whole
-        programs do not tell.
+        Labels of those of whom it is proved that nothing reaches the target under the rules: they are not served. A
+        whole program tells where everybody could be asked alone before.
     decomposed
         Whether each person's least cost was looked for by itself. ``why_whole`` says what stood against it.
     timings
@@ -235,6 +242,9 @@ def solve_people(
     are. Anything else is solved as one program of all people: an equality or a product with a cost, a row in which
     more cost is better, a Var of a person's own.
 
+    Where nothing but rows over people's own Vars makes one program necessary, everybody is asked alone first, without
+    those rows. That gives a bound, and the best choice among what was found is the answer if it meets it, else a start.
+
     Parameters
     ----------
     model
@@ -300,15 +310,15 @@ def solve_people(
         random_state=given["random_state"],
         why=False,
     )
-    run = _Run(model, people, prepare(asked.model, asked.space, settings), began, given["relative_gap"])
-    reason = _use_of_own_columns(model, people)
-    if reason:
-        cost = _cost_in_another_way(people, compile_model(model))
-        return _Whole(run, reason, cost).result()
+    run = _Run(model, people, settings, prepare(asked.model, asked.space, settings), began, given["relative_gap"])
+    added = people.added()
+    shared = _parts_on_own_columns(model, people)
+    if added or shared:
+        return _Whole(run, added or f"{shared[0].name} takes a person's own columns", () if added else shared).result()
     with people.without_parts():
         cost = _cost_in_another_way(people, compile_model(model))
     if cost:
-        return _Whole(run, cost, cost).result()
+        return _Whole(run, cost).result()
     return _Decomposed(run).result()
 
 
@@ -336,20 +346,14 @@ def _people_in(model: Any) -> People:
 # ==== Whether each person may be asked alone ==========================================================================
 
 
-def _use_of_own_columns(model: Any, people: People) -> str:
-    """Return in words what is asked of a person's own Vars beyond what the block states; nothing if nothing is."""
+def _parts_on_own_columns(model: Any, people: People) -> list[Any]:
+    """Return rows, sets and objectives outside the block that take a person's own Vars."""
     if not people.is_written:
-        return ""
-    added = people.added()
-    if added:
-        return added
+        return []
     own = {id(var) for block in people.each.values() for var in block.component_data_objects(pyo.Var)}
     with people.without_parts():
         stated = list(model.component_data_objects((pyo.Constraint, pyo.Objective, pyo.SOSConstraint), active=True))
-    for part in stated:
-        if any(id(var) in own for var in _vars_in(part)):
-            return f"{part.name} takes a person's own columns"
-    return ""
+    return [part for part in stated if any(id(var) in own for var in _vars_in(part))]
 
 
 def _vars_in(part: Any) -> Iterable[Any]:
@@ -412,6 +416,7 @@ class _Run:
 
     model: Any
     people: People
+    settings: Settings
     prepared: Prepared
     began: float
     relative_gap: float
@@ -422,8 +427,13 @@ class _Run:
         """Seconds that are left."""
         return self.began + self.prepared.settings.time_limit_s - time.perf_counter()
 
-    def solved(self, relative_gap: float) -> Result:
-        """Solve the model as it stands, and count the seconds."""
+    def until(self, share: float) -> _Run:
+        """Return the same call with a share of the time that is left."""
+        seconds = time.perf_counter() - self.began + max(share * self.left, 1e-3)
+        return replace(self, prepared=self.prepared.with_time_limit(seconds))
+
+    def solved(self, relative_gap: float, start: Any = None) -> Result:
+        """Solve the model as it stands, from a start if there is one, and count the seconds."""
         settings = self.prepared.settings
         began = time.perf_counter()
         result = solve(
@@ -433,6 +443,7 @@ class _Run:
             relative_gap=relative_gap,
             threads=settings.threads,
             random_state=settings.random_state,
+            start=start,
         )
         self.seconds["program"] += time.perf_counter() - began
         return result
@@ -512,19 +523,31 @@ def _broken_row(model: Any) -> str:
     """Return the name of a row that does not hold at the values of the Vars; nothing where all do."""
     for row in model.component_data_objects(pyo.Constraint, active=True):
         body = pyo.value(row.body, exception=False)
-        if body is None:
-            continue
-        for end, sign in ((row.lower, 1.0), (row.upper, -1.0)):
-            bound = pyo.value(end) if end is not None else None
-            if bound is not None and sign * (bound - body) > BROKEN_ROW * max(1.0, abs(bound)):
-                return str(row.name)
+        if body is not None and not _holds(row, body):
+            return str(row.name)
     return ""
+
+
+def _holds(row: Any, body: float) -> bool:
+    """Tell whether a row holds where its body has a value."""
+    for end, sign in ((row.lower, 1.0), (row.upper, -1.0)):
+        bound = pyo.value(end) if end is not None else None
+        if bound is not None and sign * (bound - body) > BROKEN_ROW * max(1.0, abs(bound)):
+            return False
+    return True
 
 
 def _named(labels: Sequence[Any]) -> str:
     listed = ", ".join(repr(label) for label in labels[:_NAMED])
     more = len(labels) - _NAMED
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _told_of(impossible: Sequence[Any]) -> str:
+    """Return a sentence of those who cannot be served; nothing if there are none."""
+    if not impossible:
+        return ""
+    return f"Nothing in reach meets the target and every rule for {_named(impossible)}: not served."
 
 
 def _sentences(*parts: str) -> str:
@@ -571,9 +594,14 @@ class _Decomposed:
             groups.setdefault(tuple(point.values()), []).append(label)
         self._persons = [_KnownCost(labels) for labels in groups.values()]
         self._of = {label: person for person in self._persons for label in person.labels}
-        self._interrupted = False
+        self.interrupted = False
         #: Why somebody could not be asked.
         self._failure = ""
+
+    @property
+    def asked(self) -> int:
+        """How many searches by programs it took."""
+        return sum(person.asked for person in self._persons)
 
     def result(self) -> PeopleResult:
         """Return the result."""
@@ -590,7 +618,7 @@ class _Decomposed:
                 if optimistic.status is Stop.INFEASIBLE:
                     return self._ended(Status.INFEASIBLE, None, _WORDS[Stop.INFEASIBLE], solver)
                 bound = bound if optimistic.bound is None else optimistic.bound
-                self._interrupted = optimistic.status is Stop.INTERRUPTED
+                self.interrupted = optimistic.status is Stop.INTERRUPTED
                 if not optimistic.solutions and best[0] is not None:
                     break
                 if not optimistic.solutions:
@@ -604,13 +632,13 @@ class _Decomposed:
                 found = self._pessimistic()
                 if found[0] is not None or best[0] is None:  # with too little time there may be none, and there was one
                     best = found
-                has_ended = self._interrupted or run.left <= 0.0
+                has_ended = self.interrupted or run.left <= 0.0
                 if self._is_closed(best[0], bound) or not is_open or has_ended:
                     break
                 with _counting(run, "people"):
                     self._narrow(is_open)
         except KeyboardInterrupt:
-            self._interrupted = True
+            self.interrupted = True
             found = self._pessimistic()
             if found[0] is not None:
                 best = found
@@ -659,6 +687,20 @@ class _Decomposed:
         return self._run.answer({label: point for label, point in points.items() if point is not None})
 
     # ---- least costs -------------------------------------------------------------------------------------------------
+    def points(self) -> dict[Any, Mapping[str, float]]:
+        """Return the cheapest known point of everybody who is not favourable and of whom one is known."""
+        known = {label: self._of[label].point for label in self._run.people.labels}
+        favourable = self._run.people.favourable
+        return {label: point for label, point in known.items() if point is not None and label not in favourable}
+
+    def look_at_all(self) -> None:
+        """Look for a point of everybody, as far as the time allows."""
+        try:
+            self._first_look()
+            self._narrow([person for person in self._persons if person.point is None and self._is_open(person)])
+        except KeyboardInterrupt:
+            self.interrupted = True
+
     def _first_look(self) -> None:
         """Bound everybody's least cost by what needs no program, and show what is found to the model in one call."""
         run = self._run
@@ -757,8 +799,8 @@ class _Decomposed:
             solution.load()
         if solution is not None and self._is_closed(solution, bound):
             return self._ended(Status.OPTIMAL, bound, "", solver, solution)
-        why = "The gap could not be closed."
-        if self._interrupted:
+        why = _OPEN
+        if self.interrupted:
             why = "The search was interrupted."
         elif self._run.left <= 0.0:
             why = "The time limit is used up."
@@ -772,12 +814,9 @@ class _Decomposed:
         self, status: Status, bound: float | None, reason: str, solver: str, solution: PeopleSolution | None = None
     ) -> PeopleResult:
         impossible = tuple(label for label in self._run.people.labels if math.isinf(self._of[label].low))
-        told = ""
-        if impossible:
-            told = f"Nothing in reach meets the target and every rule for {_named(impossible)}: not served."
         return self._run.result(
-            status, bound=bound, reason=_sentences(reason, told), solution=solution, impossible=impossible,
-            decomposed=True, why_whole="", asked=sum(person.asked for person in self._persons), solver=solver,
+            status, bound=bound, reason=_sentences(reason, _told_of(impossible)), solution=solution,
+            impossible=impossible, decomposed=True, why_whole="", asked=self.asked, solver=solver,
         )  # fmt: skip
 
 
@@ -799,51 +838,192 @@ class _counting:  # noqa: N801 - a context manager
 
 @final
 class _Whole:
-    """The model as it stands, with everybody's columns in it."""
+    """The model as it stands, with everybody's columns in it.
 
-    def __init__(self, run: _Run, reason: str, cost: str) -> None:
+    Where nothing but rows over people's own columns stands against it, everybody is asked alone first, without those
+    rows. That bounds the objective, and says what people may become: the cheapest, or the cheapest that leaves the
+    columns of those rows as they are. The best choice among these is an answer, and a start for the program of all
+    where it does not meet the bound.
+    """
+
+    def __init__(self, run: _Run, reason: str, shared: Sequence[Any] = ()) -> None:
         self._run = run
-        #: Why not everybody may be asked alone, and where a cost is not "less is better", if anywhere.
-        self._reason, self._cost = reason, cost
+        #: Why not everybody may be asked alone.
+        self._reason = reason
+        #: The rows over people's own columns.
+        self._shared = shared if all(part.ctype is pyo.Constraint for part in shared) else ()
+        self._bound: float | None = None
+        self._best: PeopleSolution | None = None
+        self._impossible: tuple[Any, ...] = ()
+        self._interrupted = False
+        self._asked = 0
+        #: The Vars at that answer.
+        self._start: Any = None
 
     def result(self) -> PeopleResult:
         """Return the result."""
         run = self._run
         people = run.people
-        if self._cost and not people.cost_is_exact:
-            raise InvalidValueError(
-                _WHO, "a cost that is known in both directions, where more of it may be better",
-                f"cost is {people.asked.cost!r}, and {self._cost}",
-                "Use cost='l1', or state it so that less is better.",
-            )  # fmt: skip
+        self._require_exact_costs()
+        if self._shared:
+            ended = self._alone()
+            if ended is not None:
+                return ended
         people.write()
-        bound: float | None = None
         failure = ""
         solver = ""
         for _ in range(_MOST_REPAIRS + 1):
             if failure and run.left <= 0.0:
                 break
-            result = run.solved(run.prepared.settings.relative_gap)
+            result = self._solved()
             solver = f"{result.solver} {result.version}"
-            if result.bound is not None:
-                bound = result.bound
+            self._take_bound(result.bound)
             if not result.solutions:
                 if failure and result.status is Stop.INFEASIBLE:
                     break
                 reason = _WORDS[result.status]
                 if result.status not in {Stop.INFEASIBLE, Stop.INTERRUPTED}:
                     reason = result.message or reason
-                return self._ended(_STATUS[result.status], bound, reason, solver)
+                return self._told(_STATUS[result.status], reason, solver)
             points = {label: dict(people.each[label].x.decoded()) for label in run.served_now()}
             solution, failure = run.answer(points)
             if solution is not None:
-                if run.is_closed(solution.objective, bound):
-                    return self._ended(Status.OPTIMAL, bound, "", solver, solution)
-                reason = result.message or "The gap could not be closed."
-                return self._ended(Status.FEASIBLE, bound, reason, solver, solution)
+                self._take(solution)
+                return self._told(Status.FEASIBLE, result.message or _OPEN, solver)
             if not self._leave_out(points):
                 break
-        return self._ended(Status.REJECTED, bound, failure, solver)
+        return self._told(Status.REJECTED, failure, solver)
+
+    def _solved(self) -> Result:
+        """Solve the program of all, from the answer in hand if its rows take that: their margins are their own."""
+        gap = self._run.prepared.settings.relative_gap
+        try:
+            return self._run.solved(gap, self._start)
+        except InvalidValueError:
+            if self._start is None:
+                raise
+            self._start = None
+            return self._run.solved(gap)
+
+    def _require_exact_costs(self) -> None:
+        """Refuse a cost that is known from below alone where more of it may be better."""
+        people = self._run.people
+        if people.cost_is_exact:
+            return
+        where = _cost_in_another_way(people, compile_model(self._run.model))
+        if where:
+            raise InvalidValueError(
+                _WHO, "a cost that is known in both directions, where more of it may be better",
+                f"cost is {people.asked.cost!r}, and {where}",
+                "Use cost='l1', or state it so that less is better.",
+            )  # fmt: skip
+
+    # ---- an answer before the program of all -------------------------------------------------------------------------
+    def _alone(self) -> PeopleResult | None:
+        """Look for an answer without the program of all; return the result where that is enough."""
+        run = self._run
+        people = run.people
+        with _switched_off(self._shared):
+            with people.without_parts():
+                if _cost_in_another_way(people, compile_model(run.model)):
+                    return None
+            alone = _Decomposed(run.until(_SHARE_ALONE))
+            found = alone.result()
+        if found.status is Status.INFEASIBLE:
+            return self._told(Status.INFEASIBLE, found.reason, found.solver)
+        self._take_bound(found.bound)
+        self._interrupted = alone.interrupted
+        self._impossible = found.impossible
+        self._choose({label: [point] for label, point in alone.points().items()})
+        if not (self._is_proved() or self._has_ended()):
+            alone.look_at_all()
+            ways = {label: [point] for label, point in alone.points().items()}
+            for label, point in self._aside().items():
+                if point not in ways.setdefault(label, []):
+                    ways[label].append(point)
+            self._choose(ways)
+        self._asked += alone.asked
+        if self._is_proved() or self._has_ended():
+            reason = _WORDS[Stop.INTERRUPTED if self._interrupted else Stop.TIME_LIMIT]
+            return self._told(Status.TIME_LIMIT, reason, found.solver)
+        return None
+
+    def _has_ended(self) -> bool:
+        return self._interrupted or self._run.left <= 0.0
+
+    def _aside(self) -> dict[Any, Mapping[str, float]]:
+        """Return what people become at the least cost with the columns of the shared rows as they are."""
+        run = self._run
+        asked = run.people.asked
+        names = self._columns_of_shared_rows()
+        if not names:
+            return {}
+        space = asked.space.fix(*names)
+        still = People(
+            asked.model, run.people.rows, space, target=asked.target, cost=asked.cost, constraints=asked.constraints
+        )
+        seconds = run.until(_SHARE_ALONE).prepared.settings.time_limit_s
+        prepared = prepare(asked.model, space, replace(run.settings, time_limit_s=seconds))
+        alone = _Decomposed(replace(run, people=still, prepared=prepared))
+        alone.look_at_all()
+        self._interrupted = self._interrupted or alone.interrupted
+        self._asked += alone.asked
+        return alone.points()
+
+    def _columns_of_shared_rows(self) -> list[str]:
+        """Return the columns whose Vars stand in the shared rows; Vars are indexed by them."""
+        own = {id(var) for block in self._run.people.each.values() for var in block.x.component_data_objects(pyo.Var)}
+        names = set()
+        for row in self._shared:
+            for var in _vars_in(row):
+                if id(var) in own:
+                    index = var.index()
+                    names.add(index[0] if isinstance(index, tuple) else index)
+        return [name for name in self._run.people.space.names if name in names]
+
+    def _choose(self, ways: Mapping[Any, Sequence[Mapping[str, float]]]) -> None:
+        """Solve the model with everybody at one of their ways or as they are, and keep the answer if it is better."""
+        run = self._run
+        people = run.people
+        placed = ProgramValues(run.model, [people.each[label].x for label in people.labels])
+        choice = _Choice(people, placed, ways)
+        with _switched_off(self._shared), people.without_parts():
+            if not choice.state(self._shared):
+                return
+            try:
+                result = run.solved(run.prepared.settings.relative_gap)
+                self._interrupted = self._interrupted or result.status is Stop.INTERRUPTED
+                chosen = choice.chosen() if result.solutions else None
+            finally:
+                people.del_component("choice")
+        if chosen is None:
+            return
+        for var, value in placed.at([chosen.get(label, people.points[label]) for label in people.labels]).items():
+            var.set_value(value, skip_validation=True)
+        solution, _ = run.answer(chosen)
+        if solution is not None:
+            self._take(solution)
+
+    # ---- the result --------------------------------------------------------------------------------------------------
+    def _take(self, solution: PeopleSolution) -> None:
+        """Keep the answer that the Vars hold if it is the best."""
+        if self._best is None or self._is_better(solution.objective, self._best.objective):
+            self._best = solution
+            held = self._run.model.component_data_objects(pyo.Var)
+            self._start = pyo.ComponentMap((var, var.value) for var in held if not (var.fixed or var.value is None))
+
+    def _take_bound(self, bound: float | None) -> None:
+        """Keep a proved bound if it is the closest."""
+        if bound is not None and (self._bound is None or self._is_better(self._bound, bound)):
+            self._bound = bound
+
+    def _is_better(self, first: float, second: float) -> bool:
+        """Tell whether an objective is better than another."""
+        stated = next(self._run.model.component_data_objects(pyo.Objective, active=True), None)
+        return first > second if stated is not None and stated.sense == pyo.maximize else first < second
+
+    def _is_proved(self) -> bool:
+        return self._best is not None and self._run.is_closed(self._best.objective, self._bound)
 
     def _leave_out(self, points: Mapping[Any, Mapping[str, float]]) -> bool:
         """Leave out the points that the user's own model refuses; tell whether there was one."""
@@ -859,13 +1039,115 @@ class _Whole:
             refused = True
         return refused
 
-    def _ended(
-        self, status: Status, bound: float | None, reason: str, solver: str, solution: PeopleSolution | None = None
-    ) -> PeopleResult:
+    def _told(self, status: Status, reason: str, solver: str) -> PeopleResult:
+        """Return the result with the best answer, if there is one; else with a status and a reason."""
+        if self._is_proved():
+            status, reason = Status.OPTIMAL, ""
+        elif self._best is not None:
+            if status in {Status.INFEASIBLE, Status.REJECTED}:  # which a known answer disproves, or what was refused
+                reason = _OPEN
+            status = Status.FEASIBLE
+        if self._best is not None:
+            self._best.load()
         return self._run.result(
-            status, bound=bound, reason=reason, solution=solution, impossible=(), decomposed=False,
-            why_whole=self._reason, asked=0, solver=solver,
+            status, bound=self._bound, reason=_sentences(reason, _told_of(self._impossible)), solution=self._best,
+            impossible=self._impossible, decomposed=False, why_whole=self._reason, asked=self._asked, solver=solver,
         )  # fmt: skip
+
+
+@final
+class _Choice:
+    r"""Everybody at one of a few points, or as they are.
+
+    .. math:: x_i = x_i^0 + \sum_k \lambda_{ik} (x_i^k - x_i^0), \qquad \sum_k \lambda_{ik} = s_i, \qquad
+              c_i = \sum_k \lambda_{ik} c_i^k, \qquad \lambda \in \{0, 1\}
+
+    ``choice.becomes[i, k]`` is :math:`\lambda_{ik}`; ``choice.rows`` are the rows over people's own Vars with these in
+    their place. No model is stated.
+    """
+
+    def __init__(
+        self, people: People, placed: ProgramValues, ways: Mapping[Any, Sequence[Mapping[str, float]]]
+    ) -> None:
+        self._people = people
+        self._placed = placed
+        self._ways = {label: ways.get(label, ()) for label in people.labels if label not in people.favourable}
+        self._block = pyo.Block(concrete=True)
+
+    def state(self, rows: Sequence[Any]) -> bool:
+        """Put the choice into the block of people; tell whether every row could be stated and may hold."""
+        people = self._people
+        block = self._block
+        cost = people.asked.cost
+        keys = [(label, k) for label, ways in self._ways.items() for k in range(len(ways))]
+        block.becomes = pyo.Var(range(len(keys)), domain=pyo.Binary)
+        becomes = dict(zip(keys, block.becomes.values(), strict=True))
+        block.one = pyo.ConstraintList()
+        block.paid = pyo.ConstraintList()
+        for label, ways in self._ways.items():
+            own = [becomes[label, k] for k in range(len(ways))]
+            prices = [cost.value(people.space, people.points[label], way) for way in ways]
+            block.one.add(people.served[label] == sum(own))
+            block.paid.add(people.cost[label] == sum(price * on for price, on in zip(prices, own, strict=True)))
+        values = self._values(becomes, {id(var) for row in rows for var in _vars_in(row)})
+        block.rows = pyo.ConstraintList()
+        for row in rows:
+            if any(id(var) in values and values[id(var)] is None for var in _vars_in(row)):
+                return False
+            body = replace_expressions(row.body, values)
+            if body.__class__ in native_numeric_types or not body.is_potentially_variable():
+                if not _holds(row, pyo.value(body)):
+                    return False
+                continue
+            block.rows.add(pyo.inequality(row.lower, body, row.upper))
+        people.choice = block
+        return True
+
+    def _values(self, becomes: Mapping[tuple[Any, int], Any], wanted: Container[int]) -> dict[int, Any]:
+        """Return the Vars of people's own that are wanted, by their id, as sums; None where a point gives no value."""
+        people = self._people
+        most = max(map(len, self._ways.values()), default=0)
+        stay = self._placed.at([people.points[label] for label in people.labels])
+        at = [self._placed.at([self._way(label, k) for label in people.labels]) for k in range(most)]
+        values: dict[int, Any] = {}
+        for label in self._ways:
+            for var in people.each[label].component_data_objects(pyo.Var):
+                if id(var) not in wanted or var.fixed:
+                    continue
+                own = [(becomes[label, k], at[k].get(var)) for k in range(len(self._ways[label]))]
+                if var not in stay or any(value is None for _, value in own):
+                    values[id(var)] = None
+                else:
+                    values[id(var)] = stay[var] + sum((value - stay[var]) * on for on, value in own)
+        return values
+
+    def _way(self, label: Any, k: int) -> Mapping[str, float]:
+        ways = self._ways.get(label, ())
+        return ways[k] if k < len(ways) else self._people.points[label]
+
+    def chosen(self) -> dict[Any, Mapping[str, float]]:
+        """Return what everybody who is served becomes, by the values that the Vars hold."""
+        chosen: dict[Any, Mapping[str, float]] = {
+            label: self._people.points[label] for label in self._people.favourable
+        }
+        held = iter(self._block.becomes.values())
+        for label, ways in self._ways.items():
+            for way in ways:
+                if (next(held).value or 0.0) > 0.5:
+                    chosen[label] = way
+        return chosen
+
+
+@contextmanager
+def _switched_off(parts: Sequence[Any]) -> Iterator[None]:
+    """Leave some rows out inside."""
+    for part in parts:
+        part.deactivate()
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.activate()
 
 
 _STATUS: Final = {

@@ -103,7 +103,7 @@ def start(model: Any, row: Any = None, *, time_limit_s: float = 10.0, random_sta
     if row is not None:
         rows = _rows(row, len(blocks))
         points = [_reachable(block, one) for block, one in zip(blocks, rows, strict=True)]
-        return _Values(model, blocks).at(points) or None
+        return ProgramValues(model, blocks).at(points) or None
     deadline = time.perf_counter() + time_limit_s
     found = []
     for number, block in enumerate(blocks):
@@ -157,7 +157,7 @@ def _reachable(block: Factual, row: Any) -> Point:
 
 # ---- the values of a program at points -------------------------------------------------------------------------------
 @final
-class _Values:
+class ProgramValues:
     """What the Vars of a program take where its blocks' columns are at points."""
 
     __slots__ = ("_blocks", "_embedded", "_variables")
@@ -267,7 +267,7 @@ def _best(model: Any, blocks: Sequence[Factual], found: Sequence[list[Point]]) -
     if not all(found):
         return None
     compiled = compile_model(model)
-    placed = _Values(model, blocks)
+    placed = ProgramValues(model, blocks)
     best: Any = None
     best_objective = np.inf
     for k in range(min(max(map(len, found)), _MOST_TRIED)):

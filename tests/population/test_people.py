@@ -218,6 +218,146 @@ def test_a_row_in_which_more_cost_is_better_is_one_program_and_equals_enumeratio
     checked(m, result, model, people)
 
 
+# ---- rows over people's own columns ----------------------------------------------------------------------------------
+#: What a row counts of each person: as it is stated, and of a point and the person before.
+COUNTED: dict[str, tuple[Any, Any]] = {
+    "job changed": (lambda x: x.changed["job"], lambda points, before: points[:, 3] != before[3]),
+    "income": (lambda x: x.raw["income"], lambda points, _: points[:, 0]),
+    "high": (lambda x: x.is_level["grade", "high"], lambda points, _: points[:, 2] == 2),
+    "debt": (lambda x: x.raw["debt"], lambda points, _: points[:, 1]),
+}
+
+
+def counted(model: Any, people: pd.DataFrame, what: str) -> list[list[tuple[bool, float, float]]]:
+    """Return, a person, whether served, what is counted, and the least cost of that."""
+    is_good = model.predict(GRID) == "yes"
+    found = []
+    for point, good in zip(SPACE.coordinates(people), model.predict(people) == "yes", strict=True):
+        stay = (good, float(COUNTED[what][1](point[None, :], point)[0]), 0.0)
+        own: list[tuple[bool, float, float]] = [stay]
+        if not good:
+            allowed = is_good & reachable(point)
+            amounts = np.asarray(COUNTED[what][1](COORDINATES, point), dtype=float)[allowed]
+            costs = prices(point)[allowed]
+            own += [(True, float(q), float(costs[amounts == q].min())) for q in np.unique(amounts)]
+        found.append(own)
+    return found
+
+
+@example(kind="logistic", seed=3, what="income", share=0.9, at_least=True)
+@draws(80, deadline=None)
+@given(
+    kind=KINDS,
+    seed=st.integers(0, 10_000),
+    what=st.sampled_from(sorted(COUNTED)),
+    share=st.floats(0.0, 1.0),
+    at_least=st.booleans(),
+)
+def test_rows_over_own_columns_equal_enumeration(kind, seed, what, share, at_least):
+    """What all become is counted and limited, from below or above, and beside it what they cost."""
+    model, people = drawn(kind, seed, 3)
+    options = counted(model, people, what)
+    most = sum(max(amount for _, amount, _ in own) for own in options)
+    least = sum(min(amount for _, amount, _ in own) for own in options)
+    limit = round(least + share * (most - least), 6)
+    best = None
+    for pick in itertools.product(*options):
+        total = sum(amount for _, amount, _ in pick)
+        cost = sum(cost for _, _, cost in pick)
+        weighed = total - 0.1 * cost if at_least else total + 0.1 * cost
+        if (weighed < limit - 1e-7) if at_least else (weighed > limit + 1e-7):
+            continue
+        value = 0.01 * cost - sum(served for served, _, _ in pick)
+        best = value if best is None else min(best, value)
+    m = built(model, people)
+    cost = 0.1 * sum(m.people.cost.values())
+    total = sum(COUNTED[what][0](m.people.person[label].x) for label in people.index)
+    m.row = pyo.Constraint(expr=total - cost >= limit if at_least else total + cost <= limit)
+    m.goal = pyo.Objective(expr=0.01 * sum(m.people.cost.values()) - sum(m.people.served.values()))
+    result = ceopt.solve_people(m)
+    if best is None:
+        assert result.status == "infeasible"
+        return
+    assert result.status == "optimal", result
+    assert result.objective == pytest.approx(best, abs=1e-5)
+    assert result.bound == pytest.approx(best, abs=1e-5)
+    frame = checked(m, result, model, people)
+    weighed = (
+        sum(
+            float(COUNTED[what][1](row[None, :], before)[0])
+            for row, before in zip(SPACE.coordinates(frame[list(SPACE.names)]), SPACE.coordinates(people), strict=True)
+        )
+        + (-0.1 if at_least else 0.1) * frame["cost"].sum()
+    )
+    assert weighed >= limit - 1e-6 if at_least else weighed <= limit + 1e-6
+
+
+def with_a_row(limit: float = 1.0) -> Any:
+    """Five people of whom one may change job."""
+    model, people = drawn("boosting", 11, 5)
+    m = built(model, people)
+    m.row = pyo.Constraint(expr=sum(m.people.person[label].x.changed["job"] for label in people.index) <= limit)
+    m.goal = pyo.Objective(expr=0.01 * sum(m.people.cost.values()) - sum(m.people.served.values()))
+    return m
+
+
+def test_an_answer_that_meets_the_bound_needs_no_program_of_all(monkeypatch):
+    free = ceopt.solve_people(with_a_row(5.0))
+    monkeypatch.setattr(ceopt.people._Whole, "_solved", lambda _: pytest.fail("asked for the program of all"))
+    loose = ceopt.solve_people(with_a_row(5.0))
+    assert (loose.status, loose.objective, loose.decomposed) == ("optimal", free.objective, False)
+    assert loose.why_whole == "row takes a person's own columns"
+
+
+@pytest.mark.parametrize("takes_start", [True, False])
+def test_the_program_of_all_begins_at_the_best_answer_in_hand(monkeypatch, takes_start):
+    starts = []
+    own = ceopt.people.solve
+
+    def watched(model, solver, *, start=None, **options):
+        starts.append(start)
+        if start is not None and not takes_start:
+            raise InvalidValueError("solve", "a start that keeps the rows", "it breaks one", "Leave it out.")
+        return own(model, solver, start=start, **options)
+
+    m = with_a_row(0.0)
+    monkeypatch.setattr(ceopt.people._Whole, "_is_proved", lambda _: False)
+    monkeypatch.setattr(ceopt.people, "solve", watched)
+    result = ceopt.solve_people(m)
+    assert result.status == "feasible"  # as nothing counts as proved here
+    assert result.gap <= 1e-6
+    given = [start for start in starts if start is not None]
+    assert len(given) == 1
+    assert m.people.served["p0"] in given[0] or m.people.served["p0"].fixed
+    assert (starts[-1] is None) is not takes_start
+    assert not result.decode()["job"].ne(m.people.rows["job"]).any()
+
+
+def test_an_answer_in_hand_is_kept_where_the_program_of_all_ends_without_one(monkeypatch):
+    def ended(self, *_, **__):
+        return replace(own(self), solutions=(), status=Stop.TIME_LIMIT, bound=None)
+
+    own = ceopt.people._Whole._solved
+    monkeypatch.setattr(ceopt.people._Whole, "_is_proved", lambda _: False)
+    monkeypatch.setattr(ceopt.people._Whole, "_solved", ended)
+    m = with_a_row(0.0)
+    result = ceopt.solve_people(m)
+    assert (result.status, result.reason) == ("feasible", "The time limit is used up.")
+    assert result.verify()["valid"].all()
+    assert result.bound <= result.objective + 1e-9
+
+
+def test_an_interrupt_before_the_program_of_all_ends_it(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ceopt.people._Decomposed, "_first_look", interrupted)
+    monkeypatch.setattr(ceopt.people._Whole, "_solved", lambda _: pytest.fail("asked for the program of all"))
+    result = ceopt.solve_people(with_a_row(0.0))
+    assert result.reason == "The search was interrupted."
+    assert result.status in {"feasible", "time_limit"}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_models_without_a_way_of_their_own_are_asked_by_the_search(seed):
     model, people = drawn("network", seed, 4)
