@@ -986,7 +986,7 @@ class _Whole:
         run = self._run
         people = run.people
         placed = ProgramValues(run.model, [people.each[label].x for label in people.labels])
-        choice = _Choice(people, placed, ways)
+        choice = _ChoiceOfWays(people, placed, ways)
         with _switched_off(self._shared), people.without_parts():
             if not choice.state(self._shared):
                 return
@@ -1056,7 +1056,7 @@ class _Whole:
 
 
 @final
-class _Choice:
+class _ChoiceOfWays:
     r"""Everybody at one of a few points, or as they are.
 
     .. math:: x_i = x_i^0 + \sum_k \lambda_{ik} (x_i^k - x_i^0), \qquad \sum_k \lambda_{ik} = s_i, \qquad
