@@ -13,6 +13,7 @@ from typing import Any, final
 
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
+from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
 from ceopt.solvers.deadline import checkpoint
@@ -100,13 +101,14 @@ def binary_form(who: str, what: str, given: Any) -> LinearForm:
     InvalidTypeError
         ``given`` is no linear expression over binaries, or may be neither 0 nor 1.
     """
-    refusal = InvalidTypeError(
-        who, f"a binary Var, or 1 - Var, as {what}", f"{what} is {given!s}", "Declare it with domain=pyo.Binary."
-    )
-    if not hasattr(given, "is_expression_type"):
+    then = "Declare it with domain=pyo.Binary."
+    if getattr(given, "ctype", None) is not None and given.is_indexed():
+        then = f"It is indexed: name one of its members, {given.name}[...]."
+    refusal = InvalidTypeError(who, f"a binary Var, or 1 - Var, as {what}", f"{what} is {given!s}", then)
+    if not hasattr(given, "is_expression_type") or "indexed" in then:
         raise refusal
-    linear = generate_standard_repn(given, compute_values=True)
-    if not linear.is_linear() or not linear.linear_vars:
+    linear = _with_fixed_vars(given)
+    if not linear.is_linear():
         raise refusal
     greatest = linear.constant
     terms: list[tuple[float, Any]] = []
@@ -119,6 +121,18 @@ def binary_form(who: str, what: str, given: Any) -> LinearForm:
     if greatest > 1.0 or float(linear.constant) % 1.0:
         raise refusal
     return LinearForm(float(linear.constant), tuple(terms))
+
+
+def _with_fixed_vars(given: Any) -> Any:
+    """Return the terms of an expression, of fixed Vars too: they may be free again when the program is solved."""
+    fixed = [var for var in identify_variables(given, include_fixed=True) if var.fixed]
+    for var in fixed:
+        var.fixed = False
+    try:
+        return generate_standard_repn(given, compute_values=True)
+    finally:
+        for var in fixed:
+            var.fixed = True
 
 
 def finite_or_none(limit: float) -> float | None:

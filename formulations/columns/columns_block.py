@@ -58,7 +58,10 @@ class Lookup(Mapping[Any, Any]):
         self._make = make
 
     def __getitem__(self, key: Any) -> Any:
-        return self._make(self._block, key)
+        made = self._make(self._block, key)
+        if isinstance(made, float):  # a bare number beside a number makes no Constraint, but True or False
+            return self._block.constant(made)
+        return made
 
     def __contains__(self, key: object) -> bool:
         return key in self._keys(self._block)
@@ -257,6 +260,12 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.expressions[index] = 0.0
         return self.expressions[index]
 
+    def constant(self, value: float) -> Any:
+        """Return a named expression that is a number: of a column of which nothing is left to decide."""
+        if ("constant", value) not in self.expressions:
+            self.expressions["constant", value] = value
+        return self.expressions["constant", value]
+
     # ---- bounds ------------------------------------------------------------------------------------------------------
     def unbounded(self) -> str:
         """Return the name of the first column without finite bounds in reach; "" if there is none."""
@@ -291,6 +300,11 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             Return the cell of the answer instead, a frame with a row ``lower, upper`` for each column: between which
             values every split of the models and every rule over cuts is decided as it is. Of levels, missing cells and
             codes both are the one taken; of a number that nothing cuts the ends of its reach.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            The solution is none of this model's; or none is given, and the model was never solved.
         """
         if solution is not None:
             self._require_own(solution)
@@ -502,13 +516,29 @@ class Factual(AbstractColumns):
         Raises
         ------
         InvalidValueError
-            ``factual`` holds another row than the one that the block was made for.
+            ``factual`` holds another row than the one that the block was made for; or nobody has solved the model.
         """
         self._held.check(self, "decode")
+        self._require_values()
         point = {name: coordinate.decode() for name, coordinate in self.coordinates.items()}
         for settle in self._settled_with:
             point = settle(point)
         return point
+
+    def _require_values(self) -> None:
+        """Raise where the variables hold no values: what they stand for would be made up.
+
+        Coordinates ``x`` hold the person's own values from the start, and say nothing.
+        """
+        others = (var for name in _DOMAINS if name != "x" for var in self.component(name).values())
+        first = next(others, None)
+        if first is None or first.value is not None or any(var.value is not None for var in others):
+            return
+        if all(var.value is None or var.value == self.numeric(name).begins_at for name, var in self.x.items()):
+            raise InvalidValueError(
+                f"decode of {self.name}", "a solution", "none is given and its variables hold no values",
+                "Solve the model first, and look whether it has a solution.",
+            )  # fmt: skip
 
 
 def require_factual(who: str, x: Any) -> Factual:

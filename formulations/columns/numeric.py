@@ -802,12 +802,17 @@ class Numeric(AbstractCoordinate):
             self.block.write_soon(self)
         return LinearForm(0.0, ((self.unit, self.variable),))
 
+    @property
+    def begins_at(self) -> float:
+        """The value that the variable ``x`` has before anybody solves: the person's own, or the nearest in reach."""
+        return self.state.counted(self.interval.clip(self.home))
+
     def _make_variable(self) -> None:
         interval, unit = self.interval, self.unit
         variable = self.block.x[self.name]
         variable.setlb(finite_or_none(self.state.counted(interval.lower)))
         variable.setub(finite_or_none(self.state.counted(interval.upper)))
-        variable.set_value(self.state.counted(interval.clip(self.home)), skip_validation=True)
+        variable.set_value(self.begins_at, skip_validation=True)
         self.state.x = variable
         self.cut_around(interval.holes)
         if interval.step is None:

@@ -401,10 +401,10 @@ class RobustToShift(AbstractRule):
     # ---- in words ----------------------------------------------------------------------------------------------------
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
-        whose = "the model"
+        kind = "model"
         if self.model is not None:
-            whose = _title(self.model)
-        return f"the decision holds for every {whose} whose weights differ by at most {digits(self.delta)}"
+            kind = _title(self.model)
+        return f"the decision holds for every {kind} whose weights differ by at most {digits(self.delta)}"
 
     def __repr__(self) -> str:
         own = ""

@@ -550,6 +550,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._who = "A target that is reached only when a binary is 1"
             switch = binary_form("Reaches", "when", when)
         describe(self, _MANIFEST)
+        if not switch.terms and switch.constant <= 0.0:  # a condition that cannot hold asks for nothing
+            return
         alternatives = list(asked.alternatives())
         if len(alternatives) == 1:
             for condition in alternatives[0][1]:

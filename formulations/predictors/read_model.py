@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -31,7 +31,7 @@ from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING, Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 
 #: What a node admits of a column that its path splits: (least, greatest) of a number, or the ranks of levels; and
 #: whether a missing cell goes there.
@@ -159,7 +159,8 @@ class ReadModel(Predictor):
         """Per column that trees split, ascending: (greatest value left, least value right) of each split.
 
         Raw units: ``x.above[name, left]`` is that split's binary. Of an ordered column the two are neighbouring levels;
-        where levels of another set go left, (levels left, levels right) as tuples.
+        where levels of another set go left, (levels left, levels right) as tuples. A column of the space that no tree
+        splits has none.
         """
         found: dict[str, set[tuple[Any, Any]]] = {}
         for part in self._trees():
@@ -167,7 +168,7 @@ class ReadModel(Predictor):
                 for split in tree.splits:
                     if split is not None and not (isinstance(split, NumberSplit) and split.left == split.right):
                         found.setdefault(split.name, set()).add(_pair(split, self.space[split.name]))
-        return {name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items()}
+        return _Splits({name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items()}, self.space.names)
 
     def leaves(self, tree: int) -> pd.DataFrame:
         """Return the leaves of one tree in raw units: what reaches each, and its value.
@@ -214,9 +215,23 @@ class ReadModel(Predictor):
         forests = self.forests
         if not forests:
             raise UnsupportedModelError(
-                "splits and leaves", "a model with trees", "this one has none", "Read a tree, a forest or boosting."
+                "splits, or leaves,", "a model with trees", "this one has none", "Read a tree, a forest or boosting."
             )
         return forests
+
+
+@final
+class _Splits(dict[str, tuple[tuple[Any, Any], ...]]):
+    """Splits by column; of a column without any it is (), and what is no column is refused by name."""
+
+    def __init__(self, found: Mapping[str, tuple[tuple[Any, Any], ...]], names: Iterable[str]) -> None:
+        super().__init__(found)
+        self._names = tuple(names)
+
+    def __missing__(self, name: str) -> tuple[tuple[Any, Any], ...]:
+        if name not in self._names:
+            raise UnknownNameError.among("splits", "column", name, self._names)
+        return ()
 
 
 def repr_of(pair: tuple[Any, Any]) -> tuple[int, Any]:

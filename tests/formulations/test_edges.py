@@ -62,7 +62,7 @@ def test_every_column_immutable(formulation: str, target: float, status: Status)
     m.v = Reaches(m.p, AtLeast(target), margin=0.0)
     assert solve(m).status is status
     assert m.x.decode().to_dict() == {"a": 1.0}
-    assert (m.x.raw["a"], pyo.value(m.x.n_changed), m.p.score.expr) == (1.0, 0, 0.0)
+    assert (pyo.value(m.x.raw["a"]), pyo.value(m.x.n_changed), m.p.score.expr) == (1.0, 0, 0.0)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

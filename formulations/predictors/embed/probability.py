@@ -35,7 +35,7 @@ from ceopt.formulations.tolerances import (
 )
 from ceopt.solvers.checks import Real
 from ceopt.solvers.cones import exponential
-from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class Probabilities(IndexedExpression):  # type: ignore[misc]  # Pyomo is untype
     def __init__(self, expressions: Mapping[Any, Any], error: float) -> None:
         super().__init__(list(expressions), initialize=dict(expressions))
         self.error = error
+
+    def __getitem__(self, label: Any) -> Any:
+        if not isinstance(label, slice | tuple) and label is not Ellipsis and label not in self.index_set():
+            raise UnknownNameError.among("block.probability", "label", label, self.index_set(), quoted=True)
+        return super().__getitem__(label)
 
 
 @final

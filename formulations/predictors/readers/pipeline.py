@@ -427,7 +427,8 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
             if name not in names:
                 raise refuse(
                     "only columns of the model in the space", f"column {name!r} is unknown to it",
-                    f"Remove it from the space; the model was fitted on: {', '.join(map(str, names))}.",
+                    f"Remove it from the space; the model was fitted on: {', '.join(map(str, names))}. Beside other "
+                    "models in one program: embed(predictors.read(model, space of its columns), m.x).",
                 )  # fmt: skip
         data: Any = frame[names]
     else:

@@ -12,9 +12,10 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
-from ceopt.formulations import Columns, Factual, embed, predictors
+from ceopt.formulations import Columns, Factual, embed, l1, predictors
 from ceopt.solvers import solve
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.registry import SOLVERS
 
 SPACE = ceopt.FeatureSpace(
     [
@@ -135,3 +136,26 @@ def test_what_has_no_order_or_no_number_is_refused() -> None:
         m.x.above["income"]
     with pytest.raises(ceopt.CeoptError, match="grade"):
         m.x.above["grade", "none"]
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
+@pytest.mark.parametrize(
+    ("row", "holds"),
+    [
+        (lambda x: x.above["income", 9.0] == 1, False),
+        (lambda x: x.above["income", -1.0] == 1, True),
+        (lambda x: x.raw["age"] >= 21, False),
+        (lambda x: x.raw["age"] <= 20, True),
+        (lambda x: x.is_level["job", "b"] == 1, False),
+        (lambda x: x.above["age", 19] + x.is_level["job", "a"] == 2, True),
+    ],
+)
+def test_a_column_that_cannot_move_makes_rows_like_any_other(solver: str, row: Any, holds: bool):
+    if not SOLVERS[solver].is_licensed:
+        pytest.skip(f"{solver} is not here")
+    m = pyo.ConcreteModel()
+    m.x = Factual(SPACE.fix("age", "job"), PERSON)
+    m.row = pyo.Constraint(expr=row(m.x))
+    m.cost = pyo.Objective(expr=l1(m.x, scale="none"))
+    result = solve(m, solver)
+    assert result.status == ("optimal" if holds else "infeasible")

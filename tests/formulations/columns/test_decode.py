@@ -22,6 +22,7 @@ from ceopt.formulations import Factual, Reaches, embed, l1
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import Status, solve
+from ceopt.solvers.errors import InvalidValueError
 
 
 def frame(n: int = 120) -> pd.DataFrame:
@@ -182,3 +183,21 @@ def test_values_lie_in_the_cell_that_the_integers_select() -> None:
             assert m.x.decoded() == {"a": wanted}
             m.x.x["a"].set_value(off)
             assert m.x.decoded() == {"a": wanted}
+
+
+@pytest.mark.parametrize("cell", [False, True])
+def test_a_model_that_was_never_solved_decodes_to_nothing(cell: bool) -> None:
+    space = FeatureSpace(
+        [Feature("age", kind="integer", lower=18, upper=90), Feature("job", kind="categorical", levels=("a", "b"))]
+    )
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"age": 30, "job": "b"})
+    m.p = embed(Affine([1.0], -40.0, labels=("no", "yes"), columns=["age"]), m.x)
+    m.valid = Reaches(m.p, "yes")
+    with pytest.raises(InvalidValueError, match="decode of x needs a solution"):
+        m.x.decode(cell=cell)
+    m.cost = pyo.Objective(expr=l1(m.x, scale="none"))
+    solve(m)
+    assert m.x.decode()["job"] == "b"
+    m.stays = Factual(space.fix("age", "job"), {"age": 30, "job": "b"})
+    assert dict(m.stays.decode()) == {"age": 30, "job": "b"}

@@ -533,3 +533,9 @@ def test_several_people_in_one_program():
     best = sum(np.abs(GRID[kept] - row).sum(axis=1).min() for row in people.to_numpy())
     assert best > 0.0
     assert ceopt.solve_people(m).objective == pytest.approx(best)
+
+
+def test_the_sentence_names_the_model_where_it_is_known():
+    told = "the decision holds for every {} whose weights differ by at most 0.1"
+    assert ceopt.RobustToShift(0.1).sentence() == told.format("model")
+    assert ceopt.RobustToShift(0.1, target="yes", model=ONE).sentence() == told.format("ReluNetwork")

@@ -253,6 +253,25 @@ def test_one_less_a_binary_is_a_condition_too() -> None:
     assert solve(m).objective == 4.0
 
 
+def test_a_binary_that_is_fixed_is_a_condition_still_when_it_is_free() -> None:
+    m = stated(Affine([1.0, 0.0, 0.0, 0.0], -3.0, labels=("no", "yes")))
+    m.on = pyo.Var(domain=pyo.Binary)
+    m.on.fix(1)
+    m.valid = Reaches(m.p, "yes", when=m.on)
+    m.cost = pyo.Objective(expr=m.x.raw["age"])
+    assert solve(m).objective > 3.0
+    m.on.fix(0)
+    assert solve(m).objective == 0.0
+
+
+def test_a_condition_that_is_settled_holds_or_asks_for_nothing() -> None:
+    for value, least in ((99, 0.0), (-99, 4.0)):
+        m = stated(Affine([1.0, 0.0, 0.0, 0.0], -3.0, labels=("no", "yes")))
+        m.valid = Reaches(m.p, "yes", when=m.x.above["age", value])
+        m.cost = pyo.Objective(expr=m.x.raw["age"])
+        assert solve(m).objective == least
+
+
 @pytest.mark.parametrize("short", [1.0, 1e-3])
 def test_a_row_that_is_constant_switches_its_binary_off(short: float) -> None:
     m = stated(Affine([0.0, 0.0, 0.0, 0.0], -short, labels=("no", "yes")))
@@ -270,6 +289,8 @@ def test_what_is_no_binary_is_no_condition() -> None:
     for when in (m.share, 1, "on", m.two[0] + m.two[1], 2 - m.two[0], m.two[0] * m.two[1]):
         with pytest.raises(InvalidTypeError, match="when is"):
             m.valid = Reaches(m.p, "yes", when=when)
+    with pytest.raises(InvalidTypeError, match=r"name one of its members, two\["):
+        m.valid = Reaches(m.p, "yes", when=m.two)
 
 
 def test_an_infinite_big_m_names_the_column() -> None:

@@ -28,11 +28,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
-from ceopt.formulations import Factual, Reaches, embed, predictors
+from ceopt.formulations import Factual, Reaches, embed, l1, predictors
 from ceopt.formulations.predictors import Affine, ReadModel, ReluNetwork, TreeEnsemble, readers
 from ceopt.formulations.predictors import read_model as module
 from ceopt.solvers import solve
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(
@@ -184,6 +184,30 @@ def test_what_has_no_trees_and_no_such_tree_is_refused() -> None:
         _ = predictors.read(pipeline(LogisticRegression()), SPACE).splits
     with pytest.raises(InvalidValueError, match="tree from 0 to 1"):
         predictors.read(pipeline(RandomForestClassifier(2)), SPACE).leaves(2)
+
+
+def test_a_column_that_nothing_splits_has_no_splits_and_an_unknown_one_is_named() -> None:
+    tree = DecisionTreeClassifier(max_depth=1).fit(X[["income", "age"]], X["income"] > 5)
+    read = predictors.read(tree, ceopt.FeatureSpace([SPACE["income"], SPACE["age"]]))
+    assert (len(read.splits["income"]), read.splits["age"], list(read.splits)) == (1, (), ["income"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'income'"):
+        _ = read.splits["incomes"]
+
+
+def test_models_of_some_columns_each_stand_in_one_program() -> None:
+    narrow = pipeline(LogisticRegression()).fit(X[["job", "income"]], Y)
+    wide = pipeline(RandomForestClassifier(5, max_depth=3, random_state=0)).fit(X, Y)
+    person = X[(narrow.predict(X[["job", "income"]]) == "bad") & (wide.predict(X) == "bad")].iloc[0]
+    m = pyo.ConcreteModel()
+    m.x = Factual(SPACE, person)
+    with pytest.raises(UnsupportedModelError, match=r"embed\(predictors.read\(model, space of its columns\), m.x\)"):
+        m.narrow = embed(narrow, m.x)
+    m.narrow = embed(predictors.read(narrow, ceopt.FeatureSpace([SPACE["income"], SPACE["job"]])), m.x)
+    m.wide = embed(wide, m.x)
+    m.valid, m.too = Reaches(m.narrow, "good"), Reaches(m.wide, "good")
+    m.cost = pyo.Objective(expr=l1(m.x))
+    answer = m.x.decode(solve(m).solutions[0]).to_frame().T.astype(X.dtypes.to_dict())
+    assert (narrow.predict(answer[["job", "income"]])[0], wide.predict(answer)[0]) == ("good", "good")
 
 
 # ---- a target as one score -------------------------------------------------------------------------------------------

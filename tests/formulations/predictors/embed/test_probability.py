@@ -34,6 +34,7 @@ from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
     UnboundedFeatureError,
+    UnknownNameError,
     UnsupportedModelError,
     UnsupportedProblemError,
 )
@@ -100,6 +101,12 @@ def test_two_labels_have_the_probabilities_of_the_library(name: str) -> None:
     m = stated(model)
     assert_probabilities(m, model, 1e-3)
     assert (m.p.probability_within(1e-3).error == 0) == (name in EXACT)
+
+
+def test_a_label_that_is_none_is_named() -> None:
+    m = stated(fitted("logistic"))
+    with pytest.raises(UnknownNameError, match="label is 7. Choose from"):
+        _ = m.p.probability[7]
 
 
 @pytest.mark.parametrize("solver", [name for name in ("highs", "scip", "gurobi") if SOLVERS[name].is_installed])
