@@ -1,6 +1,6 @@
 r"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not.
 
-Exponential cones are taken beside quadratics that are not convex, where nobody else takes them.
+Exponential cones are taken beside quadratics that are not convex, where no conic solver takes them.
 
 Each part is handed over in the form in which SCIP proves it best. SCIP's tolerances are absolute, and it bounds a
 quadratic by its squares, so that

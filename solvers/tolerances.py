@@ -24,6 +24,8 @@ CONSTANT_CONE_MISS: Final = 1e-9
 COUNTED_VIOLATION: Final = 1e-6
 #: Of a cone's or row's entries, if they are above 1: a point of SCIP's that is farther outside is no optimum.
 SCIP_MISSED: Final = 1e-6
+#: The same of an exponential cone of Gurobi's.
+GUROBI_MISSED_CONE: Final = 1e-6
 #: A row missed by ten times SCIP's tolerance, and by more than its sum is rounded, asks for a finer run.
 SCIP_MISSED_ROW: Final = 1e-5
 #: Of what a row adds up: a row missed by less is missed by rounding, which a finer run would not mend.

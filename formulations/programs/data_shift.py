@@ -682,8 +682,8 @@ def data_shift(
     moves labels, as numbers, by at most ``radius``; "flip" turns at most ``radius`` labels, and leaves a row of each
     class to the hinge and the logistic loss with an intercept. Binaries make products exact in linear rows
     (:func:`add_switched`). Exact: the bounds that they need hold for every shift. LP and MILP are solved by the default
-    installation, nonconvex QCQP by SCIP and Gurobi, exponential programs by SCIP; the logistic loss on a grid of more
-    than half a dozen entries takes it minutes. Vertices of the box of a continuous shift are not optimal in general.
+    installation, the others by SCIP and Gurobi; the logistic loss on a grid of more than half a dozen entries takes
+    SCIP minutes. Vertices of the box of a continuous shift are not optimal in general.
     The hinge loss may leave several intercepts optimal; the worst of them counts. "invalid" and "hinge" add binaries
     for each explanation.
 

@@ -38,7 +38,8 @@ def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
     """Return the same program with every second-order and rotated cone as quadratic and linear rows.
 
     A solution of it begins with one of the given program; without cones it is the given program itself. Data columns
-    keep their bounds.
+    keep their bounds. Of exponential cones, those whose second entry is the number 0 become linear rows; the others
+    are the cones that it has.
     """
     if compiled.cones:
         return _Lowering(compiled).program()
@@ -59,8 +60,12 @@ class _Lowering:
         self.rows: list[tuple[sp.csr_array, int | None, float, float]] = []  # a'x - own column from lower to upper
         self.quadratics: list[tuple[Any, dict[tuple[int, int], float], sp.csr_array | None, float]] = []
         self.contradiction = compiled.contradiction
+        self.exponential: list[ConeRows] = []
         for cone in compiled.cones:
-            self._add(cone)
+            if cone.cone is Cone.EXPONENTIAL:
+                self._add_exponential(cone)
+            else:
+                self._add(cone)
 
     def program(self) -> CompiledModel:
         width = self.n + len(self.names)
@@ -84,7 +89,7 @@ class _Lowering:
         )
         other.lb[: self.n] = self.lb
         other.ub[: self.n] = self.ub
-        other.cones = []
+        other.cones = [cone.widened(width) for cone in self.exponential]
         other.contradiction = self.contradiction
         for constraint, products, linear, upper in self.quadratics:
             a = sp.csr_array((1, width)) if linear is None else resized(linear, (1, width))
@@ -120,6 +125,17 @@ class _Lowering:
             self._half(cone, body, 0 if moving[0] else 1, still[0], level)
         else:
             self._quadratic(cone, self._squares(cone, body, heads=[0, 1]), None, -level)
+
+    def _add_exponential(self, cone: ConeRows) -> None:
+        """Keep z >= y exp(x / y), but where y is a number that is not positive: at 0 it is x <= 0 <= z."""
+        y = float(cone.constant[1])
+        if cone.matrix[[1]].count_nonzero() or y > 0.0:
+            self.exponential.append(cone)
+        elif y < 0.0:
+            self.contradiction = f"constraint {getattr(cone.constraint, 'name', 'of a cone')!r}"
+        else:
+            self.rows.append((cone.matrix[[0]], None, -math.inf, -float(cone.constant[0])))
+            self._at_least(cone, 2, 0.0)
 
     def _half(self, cone: ConeRows, body: list[int], head: int, number: float, level: float) -> None:
         """Add v'v <= 2 (number) (head): the head may be any affine expression, and is non-negative by the row."""

@@ -685,6 +685,8 @@ def test_programs_that_gurobi_cannot_solve_are_refused():
     for cone, kind in ((psd([[m.x, 1], [1, m.y]]), "semidefinite"), (exponential(m.x, 1, m.y), "exponential")):
         m.k = pyo.Constraint(expr=cone >= 0)
         for curved in (True, False):
+            if curved and kind == "exponential":
+                continue
             (m.o.activate if curved else m.o.deactivate)()
             with pytest.raises(UnsupportedProblemError, match=rf"{kind}.*solve\(model\)"):
                 GurobiSession(compile_model(m))
@@ -692,6 +694,40 @@ def test_programs_that_gurobi_cannot_solve_are_refused():
     m.c = pyo.Constraint(expr=1e16 * m.x <= 1)
     with pytest.raises(InvalidValueError, match="1e\\+16"):
         GurobiSession(compile_model(m))
+
+
+def test_an_exponential_beside_a_product_needs_a_number_as_its_second_entry():
+    m = _free(x=(0.5, 2), y=(0.5, 2), z=(0, 9))
+    m.o = pyo.Objective(expr=m.z - m.x * m.y)
+    m.k = pyo.Constraint(expr=exponential(m.x, m.y, m.z) >= 0)
+    with pytest.raises(UnsupportedProblemError, match=r"a number as the second entry.*that of 'k' has Vars"):
+        GurobiSession(compile_model(m))
+
+
+@pytest.mark.parametrize(
+    ("cone", "least"),
+    [
+        (lambda m: exponential(m.x + m.y, 2, m.z - m.x), 1 + 2 * math.exp(1) - 1),
+        (lambda m: exponential(1, 1, m.z), math.e - 4),
+        (lambda m: exponential(m.x - 2, 0, m.z - 1), 1 - 4),
+        (lambda m: exponential(m.x, -1, m.z), None),
+        (lambda m: exponential(m.z, 1, 2), -9 - 4),
+    ],
+)
+def test_exponential_cones_beside_a_product(cone: Any, least: float | None):
+    """x y is at most 4; by the first cone z is at least x + 2 exp((x + y) / 2), at x = y = 1."""
+    m = _free(x=(1, 2), y=(1, 2), z=(-9, 40))
+    m.o = pyo.Objective(expr=m.z - m.x * m.y)
+    m.soc = pyo.Constraint(expr=soc(3, [m.x, m.y]) >= 0)
+    m.k = pyo.Constraint(expr=cone(m) >= 0)
+    outcome = GurobiSession(compile_model(m)).solve(time_limit_s=20)
+    if least is None:
+        assert outcome.status is Status.INFEASIBLE
+        return
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(least, abs=1e-6)
+    assert outcome.bound == pytest.approx(least, abs=1e-5)
+    assert outcome.violation <= 1e-6
 
 
 def test_rows_of_great_numbers_are_held_to_what_double_precision_can():
@@ -758,6 +794,20 @@ def test_the_largest_model_is_solved_and_one_more_is_refused(what):
     assert solved(largest).status is Status.OPTIMAL
     with pytest.raises(MissingLicenceError, match=f"{message}.*Use solver 'highs'"):
         GurobiSession(compile_model(too_large))
+
+
+@limited
+@pytest.mark.parametrize(("variables", "rows"), [(199, 1), (100, 1996)])
+def test_an_exponential_counts_as_a_variable_and_three_rows(variables: int, rows: int):
+    for more in (0, 1):
+        m = _sized(variables + (more if rows == 1 else 0), rows=rows + (more if rows > 1 else 0))
+        m.q = pyo.Constraint(expr=m.x[0] * m.x[1] <= 0.5)
+        m.e = pyo.Constraint(expr=exponential(m.x[2], 1, 3 * m.x[3]) >= 0)
+        if more:
+            with pytest.raises(MissingLicenceError, match="1 too many.*Use solver 'scip'"):
+                GurobiSession(compile_model(m))
+        else:
+            assert solved(m, time_limit_s=60).status is Status.OPTIMAL
 
 
 @limited

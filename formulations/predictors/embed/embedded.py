@@ -177,7 +177,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         minimised and bounded on either side, on every solver of mixed-integer programs. Asked again for the same error,
         it is the same expressions. At 1e-4 a logistic link has at most 70 pieces, and so 7 binaries. With an error of 0
         a logistic link is the curve itself (:class:`~ceopt.formulations.predictors.embed.probability.LogisticCurve`), a
-        nonconvex program that SCIP solves, within the tolerance of its rows.
+        nonconvex program that SCIP and Gurobi solve, within the tolerance of its rows.
 
         Parameters
         ----------

@@ -165,7 +165,7 @@ class LogisticCurve(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     To 1e-6 in both directions: as :math:`e^{-s/2} e^{s/2} = 1`, the product lets neither exceed its exponential.
     Without the 1e-6 no point has any room, and odds themselves, up to 1e8, cannot be exact enough: SCIP lost points.
-    Adds 3 variables, 2 exponential cones and 3 products: a nonconvex program, for SCIP.
+    Adds 3 variables, 2 exponential cones and 3 products: a nonconvex program, for SCIP and Gurobi.
     """
 
     def __init__(self, block: ScoredBlock, low: float, high: float) -> None:

@@ -199,7 +199,7 @@ WHO = {
     ProblemClass.LP: {"highs", "clarabel", "scip", "gurobi", "scs", "mosek"},
     ProblemClass.MILP: {"highs", "scip", "gurobi", "mosek"},
     ProblemClass.NONCONVEX: {"scip", "gurobi"},
-    ProblemClass.NONCONVEX_EXP: {"scip"},
+    ProblemClass.NONCONVEX_EXP: {"scip", "gurobi"},
 }
 
 

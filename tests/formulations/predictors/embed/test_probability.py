@@ -63,6 +63,9 @@ MODELS: dict[str, Any] = {
 EXACT = {"tree", "forest", "soft votes"}
 
 
+CURVED = [name for name in ("scip", "gurobi") if SOLVERS[name].is_installed]
+
+
 def fitted(name: str, classes: int = 2) -> Any:
     edges = np.quantile(VALUE, np.linspace(0, 1, classes + 1)[1:-1])
     return MODELS[name]().fit(POINTS, np.array(["low", "mid", "high"])[np.digitize(VALUE, edges)])
@@ -160,8 +163,8 @@ def test_one_score_has_one_probability_in_both_directions(error: float) -> None:
         assert abs(expected - expit(at - 3)) <= error
 
 
-@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
-def test_with_an_error_of_0_it_is_the_curve_in_both_directions() -> None:
+@pytest.mark.parametrize("solver", CURVED)
+def test_with_an_error_of_0_it_is_the_curve_in_both_directions(solver: str) -> None:
     m = pyo.ConcreteModel()
     m.income = pyo.Var(bounds=(0, 9))
     space = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0, upper=9)])
@@ -176,15 +179,15 @@ def test_with_an_error_of_0_it_is_the_curve_in_both_directions() -> None:
         m.at.set_value(float(at))
         for sense in (pyo.minimize, pyo.maximize):
             m.goal.sense = sense
-            result = solve(m)
-            assert (str(result.status), result.solver) == ("optimal", "scip")
+            result = solve(m, solver)
+            assert str(result.status) == "optimal"
             assert result.objective == pytest.approx(expit(2 * at - 6), abs=3e-6)
 
 
-@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
-def test_the_curve_of_a_program_has_the_optimum_of_enumeration() -> None:
+@pytest.mark.parametrize("solver", CURVED)
+def test_the_curve_of_a_program_has_the_optimum_of_enumeration(solver: str) -> None:
     model = fitted("logistic")
-    assert_probabilities(stated(model), model, 0.0, "scip")
+    assert_probabilities(stated(model), model, 0.0, solver)
 
 
 def of(weights: Any, intercept: Any) -> Any:
@@ -209,9 +212,9 @@ LOST: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not here")
+@pytest.mark.parametrize("solver", CURVED)
 @pytest.mark.parametrize("case", range(len(LOST)))
-def test_no_point_of_two_curves_is_lost(case: int) -> None:
+def test_no_point_of_two_curves_is_lost(case: int, solver: str) -> None:
     first, second, row, weights, most = LOST[case]
     features = [ceopt.Feature(f"x{k}", kind="integer", lower=0, upper=end) for k, end in enumerate(most)]
     grid = np.array([(i, j) for i in range(most[0] + 1) for j in range(most[1] + 1)], dtype=float)
@@ -228,7 +231,7 @@ def test_no_point_of_two_curves_is_lost(case: int) -> None:
         m.row = pyo.Constraint(expr=own <= row)
         kept = p <= row
     m.goal = pyo.Objective(expr=weights[0] * own + weights[1] * other)
-    result = solve(m)
+    result = solve(m, solver)
     assert result.status == "optimal"
     assert result.objective == pytest.approx((weights[0] * p + weights[1] * q)[kept].min(), abs=3e-6)
 
