@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 Point: TypeAlias = Mapping[str, float]
 #: The cost of a point that keeps the rules, and the point.
 _Start: TypeAlias = tuple[float, dict[str, float]]
-#: Points times values that branching asks about, points times trees that moves ask about, and points at least: not for
-#: so long, but so many, so that a search is the same whatever else the machine does.
-_BRANCHING_WORK: Final = 120_000
+#: Points times values times columns that branching asks about, points times trees that moves ask about, and the fewest
+#: points: not for so long, but so many, so that a search is the same whatever else the machine does.
+_BRANCHING_WORK: Final = 1_000_000
+_FEWEST_BRANCHED: Final = 40
 _MOVING_WORK: Final = 12_000
-_LEAST_ASKED: Final = 80
-#: Parts of the reach that are branched on at most.
-_MOST_PARTS: Final = 2000
+_FEWEST_MOVED: Final = 80
+#: Parts of the reach that are made at most.
+_MOST_PARTS: Final = 16_000
 #: Starts of which the cheapest that keeps the rules is looked for.
 _STARTS: Final = 5
 #: Values of a column, next to the one it has, to which it is moved so that another comes nearer.
@@ -149,7 +150,7 @@ class BoxSearch:
         self.values = [self._by_price(k, values.get(name, ())) for k, name in enumerate(self.names)]
         self.met = [np.zeros((len(own), 64), dtype=bool) for own in self.values]
         self.boxes = 0
-        self.most = max(_BRANCHING_WORK // sum(map(len, self.values)), _LEAST_ASKED)
+        self.most = max(_BRANCHING_WORK // (sum(map(len, self.values)) * len(self.names)), _FEWEST_BRANCHED)
         self._numbers = itertools.count()
 
     def _by_price(self, k: int, beside: Sequence[float]) -> NDArray[np.float64]:
@@ -177,19 +178,20 @@ class BoxSearch:
                 break
         parts = self._parts([[np.ones(len(own), dtype=bool) for own in self.values]])
         is_complete = True
-        asked = divided = 0
+        asked = made = 0
         while parts:
             part: _Part | None = heapq.heappop(parts)
             while part is not None and part.objective < self.limit:
-                if asked >= self.most or divided >= _MOST_PARTS or time.perf_counter() > self.deadline:
+                if asked >= self.most or made >= _MOST_PARTS or time.perf_counter() > self.deadline:
                     return False
-                divided += 1
                 box = self._box_around(part)
                 if box is None:
                     asked += 1
                     box = self._asked(part)
                     is_complete &= box is not None or part.objective >= self.limit
-                below = [] if box is None else sorted(self._parts(self._divided(part, box)))
+                lefts = [] if box is None else self._divided(part, box)
+                made += len(lefts)
+                below = sorted(self._parts(lefts))
                 part = below.pop(0) if below else None  # the cheapest is followed until a point keeps the rules
                 for other in below:
                     heapq.heappush(parts, other)
@@ -282,7 +284,7 @@ class Descent:
         self.names = question.space.names
         self.values: dict[str, set[float]] = {name: {question.factual[name]} for name in self.names}
         (predictor,) = settings.rules[place].stand_ins(question.reach)
-        self.most = max(_MOVING_WORK // max(len(route(predictor)), 1), _LEAST_ASKED)
+        self.most = max(_MOVING_WORK // max(len(route(predictor)), 1), _FEWEST_MOVED)
         for cut in cuts_in_reach(route(predictor), question.reach):
             self.values[cut.name].update(cut.key)
 
