@@ -96,6 +96,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "hull_anywhere": "the nearer to a mix of {rows} the better",
     "people_of_target": "the people who have the decision",
     "people_of_data": "{count} people of the data",
+    "people_in_columns": "{rows} in {columns}",
     "follows_from": "{column} follows from {causes}",
     "ratio": "{column} is {numerator} divided by {denominator}",
     "product": "{column} is the product of {factors}",

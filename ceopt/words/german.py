@@ -96,6 +96,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "hull_anywhere": "je näher an einer Mischung aus {rows}, desto besser",
     "people_of_target": "den Personen mit der gewünschten Entscheidung",
     "people_of_data": "{count} Personen der Daten",
+    "people_in_columns": "{rows} bei {columns}",
     "follows_from": "{column} folgt aus {causes}",
     "ratio": "{column} ist {numerator} geteilt durch {denominator}",
     "product": "{column} ist das Produkt von {factors}",

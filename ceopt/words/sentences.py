@@ -847,6 +847,8 @@ def _hull(rule: Hull, _space: FeatureSpace) -> Phrase:
     rows = Phrase("people_of_target", {})
     if rule.data is not None:
         rows = Phrase("people_of_data", {"count": len(rule.data)})
+    if rule.columns is not None:
+        rows = Phrase("people_in_columns", {"rows": rows, "columns": tuple(rule.columns)})
     if math.isinf(rule.radius) or (rule.penalty is not None and rule.radius == 0.0):
         return Phrase("hull_anywhere", {"rows": rows})
     if rule.radius == 0.0:

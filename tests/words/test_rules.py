@@ -108,6 +108,8 @@ PEOPLE = pd.DataFrame({"income": [1e4, 2e4], "debt": [0, 1], "school": "low", "j
          "nahe einer Mischung aus 2 Personen der Daten, in einem Abstand von höchstens 0,25"),
         (Hull(PEOPLE, radius=math.inf), "the nearer to a mix of 2 people of the data the better",
          "je näher an einer Mischung aus 2 Personen der Daten, desto besser"),
+        (Hull(PEOPLE, columns=["income", "debt"]), "like a mix of 2 people of the data in income, debt",
+         "wie eine Mischung aus 2 Personen der Daten bei income, debt"),
         (Causal({"debt": LinearEquation({"income": 0.5})}, intervention="soft"),
          "debt follows from income", "debt folgt aus income"),
         (RobustValidity([1.0, 1.0, 0.0], [[0.0] * 3] * 3, 0.0, 0.75),
