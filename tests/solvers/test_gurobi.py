@@ -811,6 +811,24 @@ def test_an_exponential_counts_as_a_variable_and_three_rows(variables: int, rows
 
 
 @limited
+def test_a_set_counts_as_one_row():
+    m = _sized(200, rows=1990)
+    m.sets = pyo.SOSConstraint(
+        range(11), rule=lambda m, i: ([m.x[(i + 7 * j) % 200] for j in range(20)], list(range(20))), sos=2
+    )
+    with pytest.raises(MissingLicenceError, match="2,000 rows .* has 2,001, 1 too many"):
+        GurobiSession(compile_model(m))
+    m.sets[10].deactivate()
+    compiled = compile_model(m)
+    assert licence().refusal(compiled) == ""
+    session = GurobiSession(compiled)
+    inner = session._handed.inner
+    inner.update()
+    assert (inner.NumSOS, inner.NumConstrs) == (10, 1990)
+    assert session.solve().status is Status.OPTIMAL
+
+
+@limited
 def test_an_equality_counts_once_and_a_range_twice():
     m = _sized(1000)
     m.x0 = pyo.Constraint(range(1999), rule=lambda m, i: m.x[i % 1000] - m.x[(i + 1 + i // 1000) % 1000] == 0)

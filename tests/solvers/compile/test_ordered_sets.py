@@ -517,7 +517,7 @@ def test_an_open_session_takes_rows_and_tighter_bounds_beside_a_set(solver: str)
             opened.solve()
 
 
-# -- sets as SCIP's own ------------------------------------------------------------------------------------------------
+# -- sets as a solver's own --------------------------------------------------------------------------------------------
 needs_scip = pytest.mark.skipif("scip" not in INSTALLED, reason="pyscipopt is not here")
 
 
@@ -557,12 +557,12 @@ def several_sets(seed: int) -> Any:
     return m
 
 
-@needs_scip
+@pytest.mark.parametrize("solver", [name for name in INSTALLED if name != "highs"])
 @pytest.mark.parametrize("seed", range(6))
-def test_scip_agrees_with_binaries_where_sets_overlap(seed: int) -> None:
+def test_sets_of_a_solvers_own_agree_with_binaries_where_they_overlap(seed: int, solver: str) -> None:
     m = several_sets(seed)
     by_binaries = solve(m, "highs")
-    found = solve(m, "scip", start=pyo.ComponentMap((var, var.value) for var in m.x.values()))
+    found = solve(m, solver, start=pyo.ComponentMap((var, var.value) for var in m.x.values()))
     assert str(found.status) == "optimal"
     assert found.objective == pytest.approx(by_binaries.objective, abs=1e-5)
     assert found.bound == pytest.approx(by_binaries.objective, abs=1e-4)
