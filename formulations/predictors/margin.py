@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
@@ -99,6 +100,10 @@ class LeastAndGreatest(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             sums.append((condition.form + LinearForm(-start), low - start, high - start))
         lowest = min(low for _, low, _ in sums)
         highest = min(high for _, _, high in sums)
+        if len(sums) == 2:
+            both = (sums[0][0] + sums[1][0]).expression()
+            if isinstance(both, float):  # the two sides of a range: the least of them is at most half its width
+                highest = min(highest, both / 2.0 + math.ulp(both))
         kept = [k for k, (_, low, _) in enumerate(sums) if low < highest or len(sums) == 1]
         if len(kept) == 1:
             return sums[kept[0]][0], (lowest, highest)

@@ -156,7 +156,9 @@ def test_a_range_of_values_likewise(model: Any) -> None:
     low, high = float(low) + 1e-3, float(high) + 1e-3
     assert_is_the_margin(stated(model), ceopt.AtLeast(low), values >= low)
     assert_is_the_margin(stated(model), ceopt.AtMost(high), values <= high)
-    assert_is_the_margin(stated(model), ceopt.Between(low, high), (values >= low) & (values <= high))
+    m = stated(model)
+    assert_is_the_margin(m, ceopt.Between(low, high), (values >= low) & (values <= high))
+    assert m.p.margin(ceopt.Between(low, high)).bounds[1] <= (high - low) / 2 + 1e-6
 
 
 def test_a_limit_on_the_trees_that_disagree_is_counted_in_trees() -> None:
