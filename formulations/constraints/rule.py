@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
+from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import Price
@@ -321,7 +322,7 @@ def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None, target:
     describe(block, rule.manifest)
     block.imposed = (rule, x)
     columns: Any = x if rule.takes_columns else require_factual(type(rule).__name__, x)
-    with columns.collecting():
+    with PauseGC(), columns.collecting():
         rule.build(block, columns)
     return block
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyomo.common.gc_manager import PauseGC
+
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.linear_form import Rows
@@ -145,7 +147,7 @@ def embed_predictor(
             "embed", "a cutoff from the row of its block", "that of cutoff is another row",
             "Make it of this person: Cutoff(space, row, cost, limit).",
         )  # fmt: skip
-    with columns.collecting():
+    with PauseGC(), columns.collecting():  # looking again at what was just made takes twice the time of making it
         block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
         for column, ranks in predictor.unseen.items():
             Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)

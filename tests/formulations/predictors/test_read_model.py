@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,25 @@ def test_a_second_embed_of_a_model_reads_nothing(monkeypatch: pytest.MonkeyPatch
     assert len(asked) == 1
     assert predictors.read(model, SPACE) is m.p0.predictor
     assert len(asked) == 1
+
+
+def test_nothing_is_looked_at_again_while_a_model_is_embedded() -> None:
+    forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X[["income", "age"]], Y)
+    m = pyo.ConcreteModel()
+    m.x = Factual(ceopt.FeatureSpace([SPACE["income"], SPACE["age"]]), X[["income", "age"]].iloc[0])
+    predictors.read(forest, m.x.space)
+    collections: list[str] = []
+
+    def note(phase: str, _: Any) -> None:
+        collections.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        embed(forest, m.x)
+    finally:
+        gc.callbacks.remove(note)
+    assert collections.count("start") <= 2  # before and after
+    assert gc.isenabled()
 
 
 def test_hundreds_of_small_models_are_remembered_beside_the_last_eight(
