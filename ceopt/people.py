@@ -197,7 +197,9 @@ class PeopleResult:
         words = [str(self.status)]
         if self.objective is not None:
             words.append(f"objective {self.objective:.8g}")
-        if self.gap is not None:
+        if self.gap is not None and self.gap > 1.0:  # of nobody served, the gap is no number that tells anything
+            words.append(f"bound {self.bound:.8g}")
+        elif self.gap is not None:
             words.append(f"gap {self.gap:.1e}")
         if self.solutions:
             served = sum(self.solutions[0].served.values())

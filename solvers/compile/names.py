@@ -114,6 +114,8 @@ def _forms(label: str, member: Any, row_marks: Sequence[str]) -> list[str]:
 
 def _ascii(text: str) -> str:
     """Return the text in letters, digits and ``_`` of ASCII, accents dropped."""
+    if text.isascii():
+        return re.sub(r"[^A-Za-z0-9_]", "_", text)
     decomposed = (unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode() or "_" for letter in text)
     return re.sub(r"[^A-Za-z0-9_]", "_", "".join(decomposed))
 

@@ -390,6 +390,15 @@ def test_rules_are_kept_by_everybody_served(kind):
         assert (label in result.impossible) is (found.status == "infeasible")
 
 
+def test_the_line_says_the_bound_where_a_gap_would_say_nothing():
+    model, people = drawn("logistic", 0, 3)
+    result = ceopt.solve_people(built(model, people))
+    assert "gap 0.0e+00" in str(result)
+    assert "objective 0, bound 3," in str(replace(result, objective=0.0, bound=3.0))
+    assert "objective 1, bound 3," in str(replace(result, objective=1.0, bound=3.0))
+    assert "gap 5.0e-01" in str(replace(result, objective=2.0, bound=3.0))
+
+
 # ---- who is unserved, favourable, impossible, or twice the same -----------------------------------------------------
 def test_the_favourable_are_served_as_they_are_at_no_cost():
     model = fitted("logistic", 0)
