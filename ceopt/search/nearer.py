@@ -232,11 +232,13 @@ class BoxSearch:
     # ---- boxes -------------------------------------------------------------------------------------------------------
     def _take_up_boxes(self) -> None:
         rule = self.settings.rules[self.place]
+        values = dict(zip(self.names, self.values, strict=True))
         for cut in self.learned.cuts[self.place][self.boxes :]:
             if self.boxes == self.met[0].shape[1]:
                 self.met = [np.hstack([own, np.zeros_like(own)]) for own in self.met]
-            for name, own, met in zip(self.names, self.values, self.met, strict=True):
-                met[:, self.boxes] = rule.is_met(cut, self.question.reach, name, own)
+            found = rule.is_met(cut, self.question.reach, values)
+            for name, met in zip(self.names, self.met, strict=True):
+                met[:, self.boxes] = found.get(name, True)
             self.boxes += 1
 
     def _box_around(self, part: _Part) -> list[NDArray[np.bool_]] | None:

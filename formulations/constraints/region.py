@@ -374,21 +374,20 @@ class Region(AbstractRule):
                     found.setdefault(name, set()).update(value for value in beside if math.isfinite(value))
         return {name: sorted(values) for name, values in found.items()}
 
-    def is_met(self, cut: BadBox, reach: Reach, name: str, values: Floats) -> NDArray[np.bool_]:
-        """Return at which values of a column the box around a point meets one of points that are decided otherwise."""
-        if name in cut.labels:
-            return np.asarray(values == cut.labels[name])
-        if name in cut.levels:
-            return np.isin(values, list(cut.levels[name]))
-        if name not in cut.numbers:
-            return np.ones(len(values), dtype=bool)
-        part = reach[name]
-        assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
+    def is_met(self, cut: BadBox, reach: Reach, values: Mapping[str, Floats]) -> Mapping[str, NDArray[np.bool_]]:
+        """Return at which values of each column the box around a point meets one of points decided otherwise."""
         noises = _roomier(self._known["asked"].adversary.noises, reach)
-        low, high = cut.numbers[name]
-        first = _end(math.nextafter(low, -math.inf), name, noises, part.anchor, -1)
-        last = _end(high, name, noises, part.anchor, 1)
-        return np.asarray((values > first) & (values <= last) & ~np.isin(values, list(part.labels)))
+        met = {name: np.asarray(values[name] == label) for name, label in cut.labels.items()}
+        met |= {name: np.isin(values[name], list(ranks)) for name, ranks in cut.levels.items()}
+        for name, (low, high) in cut.numbers.items():
+            part, own = reach[name], values[name]
+            assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
+            first = _end(math.nextafter(low, -math.inf), name, noises, part.anchor, -1)
+            last = _end(high, name, noises, part.anchor, 1)
+            met[name] = (own > first) & (own <= last)
+            if part.labels:
+                met[name] &= ~np.isin(own, list(part.labels))
+        return met
 
     def counterexample(self, space: FeatureSpace, point: Point) -> tuple[Any, ...]:
         """Return what follows from a point near this one that is decided otherwise; nothing where there is none."""

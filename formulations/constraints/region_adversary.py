@@ -551,8 +551,12 @@ class _Growth:
 
     def is_bad(self) -> bool:
         """Return whether the greatest leaves that the box meets add up to less than is needed."""
-        leaves, near = self.leaves, self.near
+        near = self.near
         met = self.alive & ((near.low <= self.high) & (near.high >= self.low)).all(axis=1)
+        return self._adds_up_to_less(np.flatnonzero(met))
+
+    def _adds_up_to_less(self, met: NDArray[np.intp]) -> bool:
+        leaves = self.leaves
         tree, value = leaves.tree[met], leaves.value[met]
         if not len(value):
             return False
@@ -575,9 +579,14 @@ class _Growth:
         """Move one side of the box out as far as all of it is bad."""
         if self.near.is_label[k]:
             return
+        near = self.near
         target = self.high if side > 0 else self.low
         end = target[k]
-        ends = self.near.high[:, k] if side > 0 else self.near.low[:, k]
+        met = (near.low <= self.high) & (near.high >= self.low)
+        met[:, k] = True
+        others = np.flatnonzero(self.alive & met.all(axis=1))  # whatever this column is
+        low, high = near.low[others, k], near.high[others, k]
+        ends = high if side > 0 else low
         further = np.unique(ends[ends > end] if side > 0 else ends[ends < end])
         if side < 0:
             further = further[::-1]
@@ -585,7 +594,7 @@ class _Growth:
         while last - first > 1:
             middle = (first + last) // 2
             target[k] = further[middle]
-            if self.is_bad():
+            if self._adds_up_to_less(others[(low <= self.high[k]) & (high >= self.low[k])]):
                 first = middle
             else:
                 last = middle

@@ -181,10 +181,10 @@ class AbstractRule(ABC):
         del reach
         return None
 
-    def is_met(self, cut: Any, reach: Reach, name: str, values: Floats) -> NDArray[np.bool_]:
-        """Return at which values (n,) of a column a point is within a counterexample, where all columns are, (n,)."""
-        del cut, reach, name
-        return np.ones(len(values), dtype=bool)
+    def is_met(self, cut: Any, reach: Reach, values: Mapping[str, Floats]) -> Mapping[str, NDArray[np.bool_]]:
+        """Return by column which of its values (n,) lie within a counterexample, (n,); all do of a column left out."""
+        del cut, reach, values
+        return {}
 
     def with_cuts(self, cuts: Sequence[Any]) -> Self:
         """Return the rule whose rows say what follows from some counterexamples, and no more."""
