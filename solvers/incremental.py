@@ -433,6 +433,9 @@ class Session:
         if len(active) != 1:
             then = "Add one to the model, and pass it."
             raise InvalidValueError("set", "an active Objective to change", f"the model has {len(active)}", then)
+        if not is_number(objective) and not hasattr(objective, "is_expression_type"):
+            then = "Pass an expression over Vars of the model."
+            raise InvalidTypeError("set", "an expression as objective", f"it got {objective!r}", then)
         active[0].set_value(objective)
         return active[0]
 

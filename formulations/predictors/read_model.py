@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -183,7 +183,8 @@ class ReadModel(Predictor):
         DataFrame
             Index ``leaf``. A column for each raw column that the tree splits: (least, greatest) of a number, infinite
             where nothing ends it, the levels of others; with ``missing`` the columns whose missing cell goes there; and
-            ``value``, or one column for each label.
+            ``value``, or one column for each label. Where a raw column has such a name, that is ``missing_of_leaf``,
+            ``value_of_leaf`` and the like.
 
         Raises
         ------
@@ -201,14 +202,16 @@ class ReadModel(Predictor):
         value_names: list[Any] = ["value"]
         if part.core.n_scores > 1:
             value_names = list(part.core.labels or range(part.core.n_scores))
+        value_names = [_other_than(names, name) for name in value_names]
+        lost = _other_than(names, "missing")
         rows: dict[int, dict[Any, Any]] = {}
         for leaf, box in leaf_boxes(routed, self.space):
             row: dict[Any, Any] = {name: _in_words(self.space[name], box.get(name)) for name in names}
-            row["missing"] = tuple(name for name in names if _takes_missing(box.get(name)))
+            row[lost] = tuple(name for name in names if _takes_missing(box.get(name)))
             rows[leaf] = row | dict(zip(value_names, routed.value[leaf], strict=True))
-        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*names, "missing", *value_names])
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*names, lost, *value_names])
         if not any(self.space[name].missing is not False for name in names):
-            frame = frame.drop(columns="missing")
+            frame = frame.drop(columns=lost)
         return frame.rename_axis("leaf")
 
     def _trees(self) -> tuple[Predictor, ...]:
@@ -218,6 +221,11 @@ class ReadModel(Predictor):
                 "splits, or leaves,", "a model with trees", "this one has none", "Read a tree, a forest or boosting."
             )
         return forests
+
+
+def _other_than(names: Sequence[Any], name: Any) -> Any:
+    """Return a name for what a leaf has, which no raw column has."""
+    return f"{name}_of_leaf" if name in names else name
 
 
 @final

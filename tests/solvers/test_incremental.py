@@ -319,3 +319,11 @@ def test_nothing_else_is_asked_of_a_session_that_searches(call: Any):
             opened.solve(lazy=lambda _: call(opened, m))
         with pytest.raises(InvalidValueError, match="a search that is asking lazy"):
             opened.add_lazily(m.later.add(m.x[0] <= 2))
+
+
+def test_an_objective_that_is_no_expression_is_refused(solver: str):
+    m = program("LP", 0)
+    with session(m, solver) as opened:
+        with pytest.raises(InvalidTypeError, match="an expression as objective, but it got 'x'"):
+            opened.set(objective="x")
+        assert agree(opened, m, solver).objective is not None

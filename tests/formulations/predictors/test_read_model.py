@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,18 @@ def test_leaves_hold_the_rows_that_the_library_sends_there() -> None:
             assert len(inside) == 1
             shares = forest[-1].estimators_[tree].tree_.value[nodes[place, tree]][0]
             np.testing.assert_allclose(leaves.loc[inside[0], ["bad", "good"]].astype(float), shares)
+
+
+def test_a_column_that_is_called_as_a_leafs_value_keeps_its_reach() -> None:
+    rows = pd.DataFrame({"value": [1.0, 2.0, 3.0, 4.0], "bad": [4.0, 1.0, 3.0, 2.0]})
+    space = ceopt.FeatureSpace.infer(rows, moves={"value": "any", "bad": "any"})
+    regressor = DecisionTreeRegressor(max_depth=1).fit(rows, [0.0, 0.0, 5.0, 5.0])
+    leaves = predictors.read(regressor, space).leaves(0)
+    assert (leaves["value"][1][0], leaves["value"][2][1]) == (-math.inf, math.inf)
+    assert list(leaves["value_of_leaf"]) == [0.0, 5.0]
+    classifier = DecisionTreeClassifier(max_depth=1).fit(rows[["bad"]], ["bad", "good", "bad", "good"])
+    leaves = predictors.read(classifier, ceopt.FeatureSpace([space["bad"]])).leaves(0)
+    assert list(leaves) == ["bad", "bad_of_leaf", "good"]
 
 
 def test_splits_are_pairs_of_neighbours_or_sets_of_levels() -> None:
