@@ -15,7 +15,7 @@ The sum of the worst leaves of several trees is at most the worst sum, as no one
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
@@ -199,9 +199,7 @@ def moved(predictor: Predictor, moves: Mapping[str, float], reach: Reach) -> Pre
         last = noise.shifted(split.left, _anchor(part), -1 if move > 0.0 else 1)
         return last, last
 
-    found = _rewritten(predictor, ends, reach)
-    assert found is not None  # noqa: S101 - no tree grows
-    return found
+    return _of_trees(predictor, [_with_ends(tree, predictor.space, ends) for tree in route(predictor)])
 
 
 def worst_trees(predictor: Predictor, noises: Noises, reach: Reach) -> Predictor | None:
@@ -217,17 +215,6 @@ def worst_trees(predictor: Predictor, noises: Noises, reach: Reach) -> Predictor
         anchor = _anchor(reach[split.name])
         return noise.shifted(split.left, anchor, -1), noise.shifted(split.left, anchor, 1)
 
-    return _rewritten(predictor, ends, reach)
-
-
-def _anchor(part: Interval | Levels) -> float:
-    return part.anchor if isinstance(part, Interval) else 0.0
-
-
-def _rewritten(predictor: Predictor, ends: Any, reach: Reach) -> Predictor | None:
-    core = predictor.core
-    assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has asked
-    space = predictor.space
     start: dict[str, _Known] = {}
     for name, part in reach.items():
         if isinstance(part, Levels):
@@ -237,15 +224,58 @@ def _rewritten(predictor: Predictor, ends: Any, reach: Reach) -> Predictor | Non
     trees = []
     for routed in route(predictor):
         checkpoint(_STAGE)
-        tree = _Worst(routed, space, ends).written(start)
+        tree = _Worst(routed, predictor.space, ends).written(start)
         if tree is None:
             return None
         trees.append(tree)
-    worst = TreeEnsemble(
+    return _of_trees(predictor, trees)
+
+
+def _anchor(part: Interval | Levels) -> float:
+    return part.anchor if isinstance(part, Interval) else 0.0
+
+
+def _of_trees(predictor: Predictor, trees: list[Tree]) -> Predictor:
+    """Return other trees over the coordinates in place of a predictor's own."""
+    core, space = predictor.core, predictor.space
+    assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has asked
+    other = TreeEnsemble(
         trees, core.base, right_gap=core.right_gap, labels=core.labels, divisor=core.divisor, decision=core.decision,
         level=core.level, n_inputs=len(space),
     )  # fmt: skip
-    return Predictor(worst, _coordinates_with_gaps(space), worst, space)
+    return Predictor(other, _coordinates_with_gaps(space), other, space)
+
+
+def _with_ends(tree: RoutedTree, space: FeatureSpace, ends: Callable[[NumberSplit], _Ends]) -> Tree:
+    """Return a tree whose splits on numbers end elsewhere, of any size."""
+    place = {name: k for k, name in enumerate(space.names)}
+    writer = TreeWriter()
+    waiting: list[tuple[Link | None, int]] = [(None, 0)]
+    while waiting:
+        link, node = waiting.pop()
+        split = tree.splits[node]
+        if tree.is_leaf[node]:
+            writer.add(link, value=float(tree.value[node][0]))
+        elif split is None:
+            waiting.append((link, tree.left[node]))
+        else:
+            if isinstance(split, LevelSplit):
+                number = _level_test(writer, link, place[split.name], split.ranks)
+            else:
+                end = _finite(ends(split)[0])
+                number = writer.add(link, column=place[split.name], threshold=end, missing_left=split.missing_left)
+            waiting += [((number, 1), tree.right[node]), ((number, 0), tree.left[node])]
+    return _written(writer)
+
+
+def _level_test(writer: TreeWriter, link: Link | None, column: int, on_left: frozenset[float]) -> int:
+    levels = frozenset(rank for rank in on_left if rank != MISSING) or frozenset({-1.0})
+    return writer.add(link, column=column, members=levels, missing_left=MISSING in on_left)
+
+
+def _written(writer: TreeWriter) -> Tree:
+    values = [np.zeros(1) if value is None else np.array([value]) for value in writer.values]
+    return Tree(**writer.arrays(values), missing_left=writer.missing_left())
 
 
 def _coordinates_with_gaps(space: FeatureSpace) -> Encoding:
@@ -278,8 +308,7 @@ class _Worst:
         self._below(None, (0,), math.inf, known)
         if self._count > MOST_NODES:
             return None
-        values = [np.zeros(1) if value is None else np.array([value]) for value in self._writer.values]
-        return Tree(**self._writer.arrays(values), missing_left=self._writer.missing_left())
+        return _written(self._writer)
 
     def least(self, node: int) -> float:
         """Return the least value below a node."""
@@ -349,10 +378,7 @@ class _Worst:
             here = known.get(split.name)
             assert isinstance(here, frozenset)  # noqa: S101 - all columns of levels have a reach
             on_left = here & split.ranks
-            number = self._writer.add(
-                link, column=self._place[split.name], members=frozenset(k for k in on_left if k != MISSING) or
-                frozenset({-1.0}), missing_left=MISSING in on_left,
-            )  # fmt: skip
+            number = _level_test(self._writer, link, self._place[split.name], on_left)
             self._below((number, 0), (left, *rest), floor, {**known, split.name: on_left}, tests + 1)
             self._below((number, 1), (right, *rest), floor, {**known, split.name: here - on_left}, tests + 1)
             return

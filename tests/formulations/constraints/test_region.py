@@ -20,6 +20,8 @@ from ceopt import Feature, FeatureSpace, Region
 from ceopt.formulations import Factual, impose
 from ceopt.formulations.constraints import region as region_module
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble, worst_case
+from ceopt.formulations.predictors.read_model import read_model
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.search import nearer, solve_program
 from ceopt.solvers import solve
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
@@ -456,6 +458,18 @@ def test_a_tree_of_hundreds_of_splits_in_one_box_is_stated():
         constraints=[Region(250.0, scale={"a": 1.0})],
     )  # fmt: skip
     assert result.status == "infeasible"
+
+
+def test_trees_of_any_size_are_moved():
+    """A scenario of a ball gave up beyond 200 tests on one way down."""
+    nested: dict[str, Any] = {"value": 1.0}
+    for k in range(250):
+        nested = {"feature": k % 2, "threshold": 250.5 - k, "left": {"value": k - 100.0}, "right": nested}
+    space = continuous(lower=0.0, upper=300.0)
+    predictor = read_model(TreeEnsemble([nested], n_inputs=2), space)
+    moved = worst_case.moved(predictor, {"a": 1.5}, reach_of(space, {"a": 0.0, "b": 0.0}))
+    points = np.random.default_rng(0).uniform(0.0, 300.0, (400, 2))
+    assert (moved.score(points) == predictor.score(points + np.array([1.5, 0.0]))).all()
 
 
 def test_a_box_that_is_decided_otherwise_is_a_row(monkeypatch):
