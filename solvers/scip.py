@@ -108,11 +108,13 @@ class Program:
         The linear cost of each, as SCIP has it.
     sets
         Those of the compiled program that SCIP has itself: their binaries are 0 there.
+    lazy_rows
+        Who asks for further rows in one run; None in others.
     """
 
     __slots__ = (
-        "_auxiliary", "_objective", "_of_sets", "_passed", "columns", "compiled", "cost", "listener", "model", "scale",
-        "sets",
+        "_auxiliary", "_objective", "_of_sets", "_passed", "columns", "compiled", "cost", "lazy_rows", "listener",
+        "model", "scale", "sets",
     )  # fmt: skip
 
     def __init__(self, model: Any, compiled: CompiledModel, scale: float, listener: Any = None) -> None:
@@ -120,6 +122,7 @@ class Program:
         self.compiled = compiled
         self.scale = scale
         self.listener = listener
+        self.lazy_rows: Any = None
         self._auxiliary: list[tuple[Any, sp.csr_array, float]] = []  # variable = row @ x + constant
         self._objective: Any = None
         self.sets = [one for one in compiled.sets if one.is_of_columns]
@@ -833,6 +836,8 @@ class ScipSession(AbstractSession):
         if program.scale:
             bound = _proved(program)
         model.freeTransform()
+        if program.lazy_rows is not None:
+            program.lazy_rows.program = None  # a cycle that would keep SCIP's memory until the next collection
         status = status_of(STOP, name, has_point=x is not None)
         message = why_stopped(self.who, status, words_of(name))
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
@@ -852,7 +857,7 @@ class ScipSession(AbstractSession):
         """Return a program of its own for one run that asks for further rows."""
         self._program = None
         program = self._built(scale, _WITH_LAZY_ROWS)
-        attach_lazy_rows(program, search)
+        program.lazy_rows = attach_lazy_rows(program, search)
         if start:
             program.begin_at(start)
         return program
@@ -998,12 +1003,13 @@ def _listener_class() -> Any:
 _LAST_ASKED = -5_000_000  # below the priorities of all of SCIP's own constraints: a candidate keeps them
 
 
-def attach_lazy_rows(program: Program, search: SolveRun) -> None:
-    """Have a run ask for further rows at each candidate in whole numbers."""
+def attach_lazy_rows(program: Program, search: SolveRun) -> Any:
+    """Have a run ask for further rows at each candidate in whole numbers, and return who asks."""
     handler = _lazy_rows_class()(program, search)
     names = {"enfopriority": _LAST_ASKED, "chckpriority": _LAST_ASKED}
     program.model.includeConshdlr(handler, "lazy", "rows found at candidates", needscons=False, **names)
     handler.model = None  # as of a listener
+    return handler
 
 
 @functools.cache
@@ -1020,7 +1026,7 @@ def _lazy_rows_class() -> Any:
 
         def conslock(self, _constraint: Any, _kind: Any, up: int, down: int) -> None:
             """Say that a further row may stop any column from going up, and from going down."""
-            for column in self.program.columns:
+            for column in self.program.columns if self.program is not None else ():
                 self.program.model.addVarLocksType(column, SCIP_LOCKTYPE.MODEL, up + down, up + down)
 
         def conscheck(self, _constraints: Any, solution: Any, *_: Any) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 import signal
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -332,3 +334,25 @@ def test_misuse_and_errors_of_the_separation_are_the_callers(solver: str):
 
     with pytest.raises(RuntimeError, match="mine"):
         cutting_planes(m, fails, solver=solver)
+
+
+def test_scip_keeps_no_program_of_a_search_that_has_ended(monkeypatch: pytest.MonkeyPatch):
+    scip = pytest.importorskip("ceopt.solvers.scip")
+    pytest.importorskip("pyscipopt")
+    attached = []
+    attach = scip.attach_lazy_rows
+
+    def noted(*arguments: Any) -> Any:
+        handler = attach(*arguments)
+        attached.append(weakref.ref(handler))
+        return handler
+
+    monkeypatch.setattr(scip, "attach_lazy_rows", noted)
+    m = box()
+    gc.collect()
+    gc.disable()
+    try:
+        cutting_planes(m, lambda _: m.x[1] + m.x[2] <= 5 if m.x[1].value + m.x[2].value > 5 else None, solver="scip")
+        assert [handler() for handler in attached] == [None]
+    finally:
+        gc.enable()
