@@ -17,7 +17,7 @@ from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceopt.solvers import Status, cutting_planes, solve
+from ceopt.solvers import Status, compile_model, cutting_planes, solve
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.registry import SOLVERS
 
@@ -155,12 +155,13 @@ def test_hidden_rows_hold_in_one_search_as_in_rounds(name: str, seed: int):
     full = solve(m, "highs")
     for lazy in (True, False):
         m, separate = hidden_rows(seed, is_hidden=True)
+        has_all = len(compile_model(m).columns) == len(m.x)  # those of hidden rows alone join it between two searches
         found = cutting_planes(m, separate, solver=name, lazy=lazy)
         assert found.status is full.status
         if full.objective is not None:
             assert found.objective == pytest.approx(full.objective, rel=1e-6, abs=1e-6)
             assert found.bound == pytest.approx(full.objective, rel=2e-6, abs=1e-6)
-        assert len(found.rounds) == 1 or not lazy
+        assert len(found.rounds) == 1 or not (lazy and has_all)
 
 
 def test_what_no_search_takes_ends_it_and_is_left_to_rounds(lazy_solver: str):
