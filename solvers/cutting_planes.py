@@ -308,7 +308,10 @@ def _cuts_nothing(cuts: list[Any]) -> str:
             if sign * (body - limit) > CUTS_NOTHING * max(1.0, abs(limit)):
                 return ""
     names = ", ".join(repr(cut.name) for cut in cuts[:3])
-    return f"The loop ended, as {names} does not cut off the solution for which it was returned."
+    return (
+        f"The loop ended, as {names} does not cut off the solution for which it was returned by more than "
+        f"{CUTS_NOTHING:g} of its side, which solvers leave open. Return nothing where a row is kept as well as that."
+    )
 
 
 def _finite(seconds: float) -> float | None:

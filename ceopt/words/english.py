@@ -108,6 +108,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "robust_to_shift": "it holds for every model whose weights differ by at most {delta}",
     "no_outlier": "it is nothing out of the ordinary, as the rule's isolation forest says",
     "region_std": "it also holds for amounts that are up to {radius} standard deviations off",
+    "region_std_of": "it also holds for amounts of {columns} that are up to {radius} standard deviations off",
+    "region_widths_of": (
+        "it also holds for amounts of {columns} that are up to {radius} times the widths of the rule off"
+    ),
     "region_widths": "it also holds for amounts that are up to {radius} times the widths of the rule off",
     "must_stay": "{column} stays at {value}",
     "stays_missing": "{column} stays missing",

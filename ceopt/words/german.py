@@ -108,6 +108,10 @@ GERMAN: Final[Mapping[str, str]] = {
     "robust_to_shift": "es hält bei jedem Modell, dessen Gewichte um höchstens {delta} abweichen",
     "no_outlier": "es ist nichts Ungewöhnliches, wie der Isolation Forest der Regel sagt",
     "region_std": "es gilt auch für Beträge, die bis zu {radius} Standardabweichungen daneben liegen",
+    "region_std_of": "es gilt auch für Beträge bei {columns}, die bis zu {radius} Standardabweichungen daneben liegen",
+    "region_widths_of": (
+        "es gilt auch für Beträge bei {columns}, die bis zum {radius}-Fachen der Breiten der Regel daneben liegen"
+    ),
     "region_widths": "es gilt auch für Beträge, die bis zum {radius}-Fachen der Breiten der Regel daneben liegen",
     "must_stay": "{column} bleibt bei {value}",
     "stays_missing": "{column} bleibt ohne Angabe",

@@ -696,11 +696,17 @@ def _residual_line(fields: Mapping[str, str], count: int, people: int, language:
     return language.put("residual_many", count=language.number(count), people=language.number(people), **fields)
 
 
+#: Rules that cannot be made wider.
+_WITHOUT_WIDTH: Final = {
+    "exactly_one", "no_outlier", "region_std", "region_std_of", "region_widths", "region_widths_of", "robust_to_shift",
+}  # fmt: skip
+
+
 def _beyond_advice(line: str, sentence: str, language: Language) -> str:
     """Say what to do where people who are beyond a rule may stay."""
     if line:
         return language.put("beyond_line", line=line)
-    if any(phrase.name == "exactly_one" for phrase in phrases_of(sentence)):  # it has no width
+    if any(phrase.name in _WITHOUT_WIDTH for phrase in phrases_of(sentence)):
         return language.put("beyond_leave_out")
     return language.put("beyond_no_line")
 
@@ -879,7 +885,10 @@ def _robust_validity(rule: RobustValidity, _space: FeatureSpace) -> Phrase:
 
 
 def _region(rule: Region, _space: FeatureSpace) -> Phrase:
-    return Phrase("region_std" if isinstance(rule.scale, str) else "region_widths", {"radius": float(rule.radius)})
+    name = "region_std" if isinstance(rule.scale, str) else "region_widths"
+    if rule.columns is None:
+        return Phrase(name, {"radius": float(rule.radius)})
+    return Phrase(f"{name}_of", {"radius": float(rule.radius), "columns": tuple(rule.columns)})
 
 
 #: Templates of limits about a person's own value: so much, a share, one level, several levels.

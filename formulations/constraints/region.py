@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from ceopt.solvers.checks import Floats
 
 _RADIUS: Final = Refusal("a finite radius of at least 0", "Give for example 0.1.")
+_NO_NAMES: Final = Refusal("a column at least as {name}", "Leave columns out, or the rule.")
 _NAMES: Final = Refusal("a list of column names as {name}", 'Write columns=["income"].', error=InvalidTypeError)
 _CHECKS: Final = {
     "name": RULE_NAME,
-    "columns": OrNone(ListOf(_NAMES, texts=True)),
+    "columns": OrNone(ListOf(_NAMES, texts=True, empty=_NO_NAMES)),
     "radius": Real(at_least=0.0, finite=True, otherwise=_RADIUS),
     "norm": Choice(("linf", "l2")),
     "exact": Flag(),

@@ -505,6 +505,7 @@ def test_a_box_that_is_decided_otherwise_is_a_row(monkeypatch):
         (lambda: Region(1.0, scale="mad"), InvalidValueError, "scale is 'mad'"),
         (lambda: Region(1.0, scale={"a": 0.0}), InvalidValueError, r"a finite width above 0, but scale\['a'\] is 0.0"),
         (lambda: Region(1.0, columns="a"), InvalidTypeError, "a list of column names"),
+        (lambda: Region(1.0, columns=[]), InvalidValueError, r"a column at least as columns, but columns is \[\]"),
         (lambda: Region(1.0, exact=1), InvalidTypeError, "exact is 1"),
     ],
 )
