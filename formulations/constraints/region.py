@@ -375,7 +375,7 @@ class Region(AbstractRule):
                     found.setdefault(name, set()).update(value for value in beside if math.isfinite(value))
         return {name: sorted(values) for name, values in found.items()}
 
-    def is_met(self, cut: BadBox, reach: Reach, values: Mapping[str, Floats]) -> Mapping[str, NDArray[np.bool_]]:
+    def is_met(self, cut: Any, reach: Reach, values: Mapping[str, Floats]) -> Mapping[str, NDArray[np.bool_]]:
         """Return at which values of each column the box around a point meets one of points decided otherwise."""
         noises = _roomier(self._known["asked"].adversary.noises, reach)
         met = {name: np.asarray(values[name] == label) for name, label in cut.labels.items()}
