@@ -163,8 +163,10 @@ def bootstrapped(people: int, *, by_switch: bool, known: bool = False) -> dict[s
 
     book, models, refused = town()
     if known:
+        from ceopt.formulations import predictors  # which 0.2.0 does not have
+
         for model in models:
-            embed(model, Factual(book.space, refused.iloc[[0]]))
+            predictors.read(model, book.space)
     building = 0.0
     solving = 0.0
     values = []
