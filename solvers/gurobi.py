@@ -31,7 +31,7 @@ from ceopt.solvers.adapter import (
     without_a_best,
 )
 from ceopt.solvers.compile.compiled_model import CompiledModel, greatest_cost, power_of_two, refuse_huge, size_of_terms
-from ceopt.solvers.compile.ordered_sets import OrderedSet
+from ceopt.solvers.compile.ordered_sets import OwnSets
 from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, is_convex
 from ceopt.solvers.cones import Cone
@@ -121,12 +121,12 @@ def _refusal(compiled: CompiledModel) -> str:
         return ""  # refused for its class, whatever its size
     program = cones_as_quadratics(compiled)
     is_quadratic = program.Q is not None or bool(program.quadratics) or bool(program.cones)
-    sets, of_sets = _own_sets(program)
-    handed = np.array([id(row) not in of_sets for row in program.rows], dtype=bool)
+    own = OwnSets(program.sets)
+    handed = np.array([not own.states(row) for row in program.rows], dtype=bool)
     sides = [(program.row_lb[handed], program.row_ub[handed])]
     sides += [(np.array([row.lower]), np.array([row.upper])) for row in program.quadratics]
     rows = sum(int((np.isfinite(low) & (low != high)).sum() + np.isfinite(high).sum()) for low, high in sides)
-    rows += _ROWS_OF_EXPONENTIAL * len(program.cones) + len(sets)
+    rows += _ROWS_OF_EXPONENTIAL * len(program.cones) + len(own.sets)
     variables = len(program.columns) + len(program.cones)
     terms = " where there is a quadratic term" if is_quadratic else ""
     for limit, count, what in (
@@ -137,12 +137,6 @@ def _refusal(compiled: CompiledModel) -> str:
             more = f"{count - limit:,} too many"
             return f"Gurobi's size-limited licence takes {limit:,} {what} and this model has {count:,}, {more}."
     return ""
-
-
-def _own_sets(program: CompiledModel) -> tuple[list[OrderedSet], set[int]]:
-    """Return the sets that Gurobi gets as its own, and the ids of what stands for them in the program."""
-    sets = [one for one in program.sets if one.is_of_columns]
-    return sets, {id(part) for one in sets for part in one.parts}
 
 
 def _takes_exponentials(compiled: CompiledModel) -> bool:
@@ -200,12 +194,11 @@ class GurobiModel:
         kinds = np.where(program.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)
         lower = np.nan_to_num(program.lb, nan=0.0, posinf=np.inf, neginf=-np.inf)
         upper = np.nan_to_num(program.ub, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        self._sets, self._of_sets = _own_sets(program)
-        for one in self._sets:
-            lower[one.binaries] = upper[one.binaries] = 0.0
+        self._own = OwnSets(program.sets)
+        lower[self._own.binaries] = upper[self._own.binaries] = 0.0
         self.x: Any = self.inner.addMVar(len(program.columns), lb=lower, ub=upper, vtype=kinds)
         self.inner.ModelSense = program.sense
-        linear_rows = bool(program.integer.any()) and not program.quadratics and not self._sets
+        linear_rows = bool(program.integer.any()) and not program.quadratics and not self._own
         self.has_pool = linear_rows and is_convex(program.Q, program.sense)
         self._curved: list[Any] = []
         self._units: tuple[float, ...] = ()
@@ -216,7 +209,7 @@ class GurobiModel:
         self._is_newer = int(gurobipy.gurobi.version()[0]) >= 13
         self.add_rows(0)
         variables = self.x.tolist()
-        for one in self._sets:
+        for one in self._own.sets:
             self.inner.addSOS(one.kind, [variables[k] for k in one.members.tolist()], list(range(len(one.members))))
         for cone in program.cones:
             self._add_exponential(cone)
@@ -250,7 +243,7 @@ class GurobiModel:
     def add_rows(self, first: int) -> None:
         """Hand over the linear rows from ``first`` on."""
         self.n_rows = self.program.A.shape[0]
-        is_of_set = [id(row) in self._of_sets for row in self.program.rows[first:]]
+        is_of_set = list(map(self._own.states, self.program.rows[first:]))
         for A, sense, sides in self._one_sided(first + np.flatnonzero(np.logical_not(is_of_set))):
             self.inner.addMConstr(A, self.x, sense, sides)
 
@@ -340,16 +333,13 @@ class GurobiModel:
         values = np.full(len(self.program.columns), GRB.UNDEFINED)
         values[list(start)] = list(start.values())
         values[self.program.data] = GRB.UNDEFINED
-        for one in self._sets:
-            values[one.binaries] = 0.0
+        values[self._own.binaries] = 0.0
         self.x.Start = values
 
     def point(self, values: Any) -> Vector:
         """Return a point of Gurobi's over all columns of the program."""
         point = np.array(values, dtype=np.float64)
-        for one in self._sets:
-            if np.isfinite(point).all():
-                point[one.binaries[one.place(one.sizes(point))]] = 1.0
+        self._own.complete(point)
         return point
 
     def stored(self, count: int) -> list[Vector]:

@@ -58,6 +58,7 @@ from ceopt.solvers.compile.compiled_model import (
     rows_of_entries,
     size_of_terms,
 )
+from ceopt.solvers.compile.ordered_sets import OwnSets
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
@@ -106,15 +107,13 @@ class Program:
         SCIP's variable for each compiled column.
     cost
         The linear cost of each, as SCIP has it.
-    sets
-        Those of the compiled program that SCIP has itself: their binaries are 0 there.
     lazy_rows
         Who asks for further rows in one run; None in others.
     """
 
     __slots__ = (
-        "_auxiliary", "_objective", "_of_sets", "_passed", "columns", "compiled", "cost", "lazy_rows", "listener",
-        "model", "scale", "sets",
+        "_auxiliary", "_objective", "_own", "_passed", "columns", "compiled", "cost", "lazy_rows", "listener", "model",
+        "scale",
     )  # fmt: skip
 
     def __init__(self, model: Any, compiled: CompiledModel, scale: float, listener: Any = None) -> None:
@@ -125,12 +124,11 @@ class Program:
         self.lazy_rows: Any = None
         self._auxiliary: list[tuple[Any, sp.csr_array, float]] = []  # variable = row @ x + constant
         self._objective: Any = None
-        self.sets = [one for one in compiled.sets if one.is_of_columns]
-        self._of_sets = {id(part) for one in self.sets for part in one.parts}
+        self._own = OwnSets(compiled.sets)  # as SCIP has them
         self.cost, squares, shift, offset = self._costs()
         lower = np.nan_to_num(compiled.lb, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()  # data without a value
         upper = np.nan_to_num(compiled.ub, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()
-        for k in self._set_binaries:
+        for k in self._own.binaries.tolist():
             lower[k] = upper[k] = 0.0
         self.columns = []
         for low, high, whole, cost in zip(lower, upper, compiled.integer.tolist(), self.cost.tolist(), strict=True):
@@ -139,7 +137,7 @@ class Program:
         model.addObjoffset(offset)
         self._passed = (0, *compiled.shape[1:])
         self._add_rows()
-        for one in self.sets:
+        for one in self._own.sets:
             add = model.addConsSOS1 if one.kind == 1 else model.addConsSOS2
             add([self.columns[k] for k in one.members.tolist()], list(range(1, len(one.members) + 1)))
         for row in compiled.quadratics:
@@ -176,7 +174,7 @@ class Program:
         for k, value in values.items():
             if compiled.integer[k]:
                 values[k] = float(round(value))
-        values |= dict.fromkeys(self._set_binaries, 0.0)
+        values |= dict.fromkeys(self._own.binaries.tolist(), 0.0)
         complete = len(values) == len(self.columns)
         solution = model.createOrigSol() if complete else model.createPartialSol()
         for k, value in values.items():
@@ -196,13 +194,8 @@ class Program:
         """Return the values of the compiled columns, of the point that SCIP is at if None."""
         read = self.model.getSolVal
         point = np.array([read(solution, column) for column in self.columns], dtype=np.float64)
-        for one in self.sets:
-            point[one.binaries[one.place(one.sizes(point))]] = 1.0
+        self._own.complete(point)
         return point
-
-    @property
-    def _set_binaries(self) -> list[int]:
-        return [k for one in self.sets for k in one.binaries.tolist()]
 
     # -- objective -----------------------------------------------------------------------------------------------------
     def _hessian(self) -> Any:
@@ -236,7 +229,7 @@ class Program:
         ends, places, values, lower, upper = self._scaled(np.arange(begin, compiled.shape[0]))
         add = model.addCoefLinear
         for r, (low, high) in enumerate(zip(lower, upper, strict=True)):
-            if (low == -math.inf and high == math.inf) or id(compiled.rows[begin + r]) in self._of_sets:
+            if (low == -math.inf and high == math.inf) or self._own.states(compiled.rows[begin + r]):
                 continue
             checkpoint("handing the program to SCIP")
             row = model.addCons(ExprCons(Expr(), _finite(low), _finite(high)))

@@ -314,6 +314,44 @@ def _index(constraint: Any, *more: int) -> Any:
     return whole
 
 
+@final
+class OwnSets:
+    """The sets of a program that a solver takes as its own: their binaries are 0 there, and their rows are left out.
+
+    Parameters
+    ----------
+    sets
+        All sets of the program.
+
+    Attributes
+    ----------
+    sets
+        Those whose members are all columns.
+    binaries
+        Their binaries, (n,).
+    """
+
+    __slots__ = ("_parts", "binaries", "sets")
+
+    def __init__(self, sets: Sequence[OrderedSet]) -> None:
+        self.sets = [one for one in sets if one.is_of_columns]
+        self.binaries = np.concatenate([np.zeros(0, dtype=np.intp), *(one.binaries for one in self.sets)])
+        self._parts = {id(part) for one in self.sets for part in one.parts}
+
+    def __bool__(self) -> bool:
+        return bool(self.sets)
+
+    def states(self, row: Any) -> bool:
+        """Tell whether a row stands for such a set in the program."""
+        return id(row) in self._parts
+
+    def complete(self, point: Vector) -> None:
+        """Set the binaries of a point (n,) to what the members say, where it has values."""
+        if self.sets and np.isfinite(point).all():
+            for one in self.sets:
+                point[one.binaries[one.place(one.sizes(point))]] = 1.0
+
+
 def completed(sets: Sequence[OrderedSet], values: Mapping[int, float]) -> dict[int, float]:
     """Return values of columns with those of the binaries of each set whose members are all given."""
     whole = dict(values)
