@@ -262,7 +262,7 @@ def score_resolution(predictor: Predictor, coordinates: Floats, reach: Reach | N
     rounding = 0.0
     for part in predictor.parts:
         seen = _seen(part, coordinates)
-        sums = _first_weights(part) @ _in_rows(part, coordinates, reach, seen=seen)
+        sums = _first_weights(part) @ _in_rows(part, coordinates, seen, reach)
         in_row = MARGIN_OF_TERMS[_float_dtype_of(part)] * _absolute_score(part, sums, with_constants=reach is None)
         rounding += max(in_row, _summation_rounding_of(part, seen))
     return rounding
@@ -312,10 +312,11 @@ def row_relaxation(predictor: Predictor, factual: Mapping[str, float], reach: Re
     parts, rounding = _weighted_parts(predictor)
     for part, weight in parts:
         dtype = _float_dtype_of(part)
-        in_rows = _greatest_sums(part, [_in_rows(part, point, reach, factual) for point in points], reach)
-        seen = _greatest_sums(part, [_seen(part, point) for point in points], reach)
+        seen = [_seen(part, point) for point in points]
+        each = zip(points, seen, strict=True)
+        in_rows = _greatest_sums(part, [_in_rows(part, point, own, reach, factual) for point, own in each], reach)
         in_row = MARGIN_OF_A_ROW[dtype] * _absolute_score(part, in_rows, with_constants=False)
-        own = OWN_ROUNDING[dtype] * _absolute_score(part, seen, with_constants=True)
+        own = OWN_ROUNDING[dtype] * _absolute_score(part, _greatest_sums(part, seen, reach), with_constants=True)
         rounding += weight * max(in_row, own)
     return rounding + encoding_rounding(predictor, factual, reach)
 
@@ -443,17 +444,16 @@ def _seen(part: Predictor, coordinates: Floats) -> Floats:
 def _in_rows(
     part: Predictor,
     coordinates: Floats,
+    seen: Floats,
     reach: Reach | None,
     factual: Mapping[str, float] | None = None,
-    *,
-    seen: Floats | None = None,
 ) -> Floats:
     """Return, per matrix column, the absolute value of its term in a row near a point; 0 if it is fixed.
 
     A number that is measured from 0 enters as it is, however large it is beside its scaled value. ``factual``: the
-    person, if the point is another. ``seen``: what :func:`_seen` says of the point, where the caller has it.
+    person, if the point is another. ``seen``: what :func:`_seen` says of the point.
     """
-    sizes = _seen(part, coordinates) if seen is None else seen.copy()
+    sizes = seen.copy()
     point = dict(zip(part.space.names, coordinates[0].tolist(), strict=True))
     for place, column in enumerate(part.encoding.columns):
         name = column.feature
