@@ -14,6 +14,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -983,11 +984,16 @@ class _Whole:
                     names.add(index[0] if isinstance(index, tuple) else index)
         return [name for name in self._run.people.space.names if name in names]
 
+    @cached_property
+    def _placed(self) -> ProgramValues:
+        people = self._run.people
+        return ProgramValues(self._run.model, [people.each[label].x for label in people.labels])
+
     def _choose(self, ways: Mapping[Any, Sequence[Mapping[str, float]]]) -> None:
         """Solve the model with everybody at one of their ways or as they are, and keep the answer if it is better."""
         run = self._run
         people = run.people
-        placed = ProgramValues(run.model, [people.each[label].x for label in people.labels])
+        placed = self._placed
         choice = _ChoiceOfWays(people, placed, ways)
         with _switched_off(self._shared), people.without_parts():
             if not choice.state(self._shared):

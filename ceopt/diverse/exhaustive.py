@@ -20,10 +20,10 @@ from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.result.counterfactual import Counterfactual
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import answers_of, with_printed
+from ceopt.search.nearer import Point
 from ceopt.search.prepare import Prepared, fingerprints_of, prepare
 from ceopt.search.search import in_fewer_decimals, init, result_without_model, rounded_gap, search
 from ceopt.search.solve_check_repair import used_up
-from ceopt.search.solve_program import Point
 from ceopt.search.state import without_unseen
 from ceopt.settings import Settings
 from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments

@@ -160,11 +160,14 @@ def _reachable(block: Factual, row: Any) -> Point:
 class ProgramValues:
     """What the Vars of a program take where its blocks' columns are at points."""
 
-    __slots__ = ("_blocks", "_embedded", "_variables")
+    __slots__ = ("_blocks", "_variables")
 
     def __init__(self, model: Any, blocks: Sequence[Factual]) -> None:
-        self._blocks = blocks
-        self._embedded = [part for part in _parts(model) if isinstance(part, AbstractEmbedded)]
+        #: Each person's block, with the models over it.
+        self._blocks: dict[int, tuple[Factual, list[AbstractEmbedded]]] = {id(block): (block, []) for block in blocks}
+        for part in _parts(model):
+            if isinstance(part, AbstractEmbedded) and id(part.x) in self._blocks:
+                self._blocks[id(part.x)][1].append(part)
         self._variables = [var for var in model.component_data_objects(pyo.Var, descend_into=True) if not var.fixed]
 
     def at(self, points: Sequence[Mapping[str, float]]) -> Any:
@@ -173,10 +176,9 @@ class ProgramValues:
         for var in self._variables:
             var.set_value(None, skip_validation=True)
         try:
-            for block, point in zip(self._blocks, points, strict=True):
-                for part in self._embedded:
-                    if part.x is block:
-                        part.place(point)
+            for (block, embedded), point in zip(self._blocks.values(), points, strict=True):
+                for part in embedded:
+                    part.place(point)
                 block.place(point)  # last, as costs and margins may follow from what a model's Vars hold
             return pyo.ComponentMap((var, var.value) for var in self._variables if var.value is not None)
         finally:

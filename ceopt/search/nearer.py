@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
 
 Point: TypeAlias = Mapping[str, float]
-#: The cost of a point that keeps the rules, and the point.
-_Start: TypeAlias = tuple[float, dict[str, float]]
+#: The cost of a known feasible point, and the point.
+Start: TypeAlias = tuple[float, dict[str, float]]
 #: Points times values times columns that branching asks about, points times trees that moves ask about, and the fewest
 #: points: not for so long, but so many, so that a search is the same whatever else the machine does.
 _BRANCHING_WORK: Final = 1_000_000
@@ -143,7 +143,7 @@ class BoxSearch:
         self.learned = learned
         self.is_wanted = is_wanted
         self.deadline = deadline
-        self.best: _Start | None = None
+        self.best: Start | None = None
         self.limit = np.inf
         self.names = question.space.names
         self.row = point_row(question.space, question.factual)
@@ -170,7 +170,7 @@ class BoxSearch:
         return self.settings.cost.objectives(self.question.space, self.question.factual, rows)
 
     # ---- the search --------------------------------------------------------------------------------------------------
-    def run(self, starts: Sequence[_Start]) -> bool:
+    def run(self, starts: Sequence[Start]) -> bool:
         """Search; return whether no part is left that may be cheaper."""
         for _, point in sorted(starts, key=lambda start: start[0])[:_STARTS]:
             if _keeps(self.settings, self.question, point) and self.is_wanted(point):

@@ -83,8 +83,8 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.search.conflict import Conflict
+    from ceopt.search.nearer import Point
     from ceopt.search.prepare import Prepared
-    from ceopt.search.solve_program import Point
     from ceopt.settings import CheckedSettings, Settings
 
 # ==== Answers among the points that the solver met before =============================================================

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.oracle.model import Check
-    from ceopt.search.solve_program import Point, Start
+    from ceopt.search.nearer import Point, Start
     from ceopt.search.state import State
     from ceopt.solvers.problem import Outcome
 

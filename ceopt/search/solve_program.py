@@ -26,7 +26,7 @@ from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.search.nearer import BoxSearch, Counterexamples, Descent
+from ceopt.search.nearer import BoxSearch, Counterexamples, Descent, Point, Start
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import (
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from ceopt.solvers.registry import Solver
 
 # ==== Requests, people and results of solving =========================================================================
-
-Point: TypeAlias = Mapping[str, float]
-#: The cost of a known feasible point, and the point.
-Start: TypeAlias = tuple[float, dict[str, float]]
 
 
 @final

@@ -21,7 +21,8 @@ from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of
-from ceopt.search.solve_program import Person, Point, ProgramSolver, Start
+from ceopt.search.nearer import Point, Start
+from ceopt.search.solve_program import Person, ProgramSolver
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import LITTLE_OF_THE_WAY
