@@ -98,8 +98,10 @@ def test_cuts_are_ordered_and_need_no_coordinate() -> None:
     assert rows(m.x) == ["+1 cut[age,'37'] -1 cut[age,'50'] >= 0"]
     assert variables(m.x) == {"cut[age,'37']": "Binary [0, 1]", "cut[age,'50']": "Binary [0, 1]"}
     assert text(m.x.changed["age"]) == "+1 cut[age,'37']"
-    assert text(aged(40).x.changed["age"]) == "-1 cut[age,'37'] +1 cut[age,'50'] +1"
-    assert text(aged(60).x.changed["age"]) == "-1 cut[age,'50'] +1"
+    m = aged(40)
+    assert text(m.x.changed["age"]) == "-1 cut[age,'37'] +1 cut[age,'50'] +1"
+    m = aged(60)
+    assert text(m.x.changed["age"]) == "-1 cut[age,'50'] +1"
 
 
 def test_a_coordinate_is_linked_to_the_cuts() -> None:
@@ -468,8 +470,10 @@ def test_l0_with_a_weight_per_direction() -> None:
 
 
 def test_l1_of_cells_is_telescoped() -> None:
-    assert text(L1(scale="none").build(aged(35).x)) == "+3 cut[age,'37'] +13 cut[age,'50']"
-    assert text(L1(scale={"age": 2.0}).build(aged(40).x)) == "-1.5 cut[age,'37'] +5.5 cut[age,'50'] +1.5"
+    m = aged(35)
+    assert text(L1(scale="none").build(m.x)) == "+3 cut[age,'37'] +13 cut[age,'50']"
+    m = aged(40)
+    assert text(L1(scale={"age": 2.0}).build(m.x)) == "-1.5 cut[age,'37'] +5.5 cut[age,'50'] +1.5"
 
 
 def test_l1_with_coordinates_and_levels() -> None:
@@ -483,7 +487,8 @@ def test_l1_with_coordinates_and_levels() -> None:
 
 
 def test_l2_of_cells_is_linear_and_of_a_coordinate_quadratic() -> None:
-    assert text(L2(scale="none").build(aged(40).x)) == "-9 cut[age,'37'] +121 cut[age,'50'] +9"
+    m = aged(40)
+    assert text(L2(scale="none").build(m.x)) == "-9 cut[age,'37'] +121 cut[age,'50'] +9"
     m = at([AGE, WAGE], age=35, wage=4.0)
     for name in ("age", "wage"):
         assert m.x.raw[name] is not None

@@ -135,7 +135,8 @@ def test_layers_without_relu_are_multiplied_out() -> None:
     m = at([A, B], net, a=1.0, b=0.0)  # (a + b) - 2 (a - b + 1) + 0.5
     assert "+1 post[0,0] +1 x[a] -3 x[b] >= -1.5" in rows(m)
     linear = ReluNetwork([[[1, 1]], [[2]]], [[1], [3]], activations=("identity",))
-    assert text(at([A, B], linear, a=1.0, b=0.0).p.score) == "+2 x[a] +2 x[b] +5"
+    m = at([A, B], linear, a=1.0, b=0.0)
+    assert text(m.p.score) == "+2 x[a] +2 x[b] +5"
 
 
 def test_no_hidden_layer() -> None:
@@ -146,7 +147,8 @@ def test_no_hidden_layer() -> None:
 def test_what_no_score_depends_on_is_left_out() -> None:
     """The second neuron feeds a layer that ignores it; the third one that is dead."""
     net = ReluNetwork([[[1, 0], [0, 1], [1, -1]], [[1, 0, 0], [0, 0, -1]], [[1, 1]]], [[-1, 0, -1], [-0.5, -1], [0]])
-    assert sorted(variables(at([A, B], net, a=1.0, b=0.0).p)) == ["on[0,0]", "on[1,0]", "post[0,0]", "post[1,0]"]
+    m = at([A, B], net, a=1.0, b=0.0)
+    assert sorted(variables(m.p)) == ["on[0,0]", "on[1,0]", "post[0,0]", "post[1,0]"]
 
 
 def test_a_neuron_that_is_always_active_gets_a_variable_where_that_is_sparser() -> None:
