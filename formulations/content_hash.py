@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from functools import cache
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, final
@@ -65,23 +67,35 @@ class _Pickler(pickle.Pickler):
         self.fast = True  # which objects are the same one, rather than equal, is lost in a copy; cycles are refused
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, np.ma.MaskedArray):
-            return _held, ("masked", np.asarray(obj.data), np.ma.getmaskarray(obj))
-        if isinstance(obj, np.ndarray):
-            return _held, (type(obj).__name__, str(obj.dtype), obj.shape, *_values(obj))
-        if isinstance(obj, dict | MappingProxyType):
-            return _held, (type(obj).__name__, dict(obj))
-        if isinstance(obj, _RANDOM):
-            return _held, ("random",)
-        if hasattr(type(obj), "reset_n_calls"):  # a KDTree or a BallTree, which saves its counts too
-            return _held, (type(obj).__name__, *map(np.asarray, obj.get_arrays()), obj.sample_weight)
-        if is_dataclass(obj) and not isinstance(obj, type) and type(obj).__module__.partition(".")[0] == _OWN:
-            made_from = {}
-            for field in fields(obj):
-                if field.init:
-                    made_from[field.name] = getattr(obj, field.name)
-            return _held, (type(obj).__qualname__, made_from)
-        return NotImplemented
+        kind: type = type(obj)
+        parts = _parts_of(kind)
+        if parts is None:
+            return NotImplemented
+        return _held, parts(obj)
+
+
+@cache
+def _parts_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    """Return what stands for objects of a class; None for those that are pickled as they are."""
+    if issubclass(kind, np.ma.MaskedArray):
+        return lambda obj: ("masked", np.asarray(obj.data), np.ma.getmaskarray(obj))
+    if issubclass(kind, np.ndarray):
+        return lambda obj: (kind.__name__, _name_of(obj.dtype), obj.shape, *_values(obj))
+    if issubclass(kind, dict | MappingProxyType):
+        return lambda obj: (kind.__name__, dict(obj))
+    if issubclass(kind, _RANDOM):
+        return lambda _: ("random",)
+    if hasattr(kind, "reset_n_calls"):  # a KDTree or a BallTree, which saves its counts too
+        return lambda obj: (kind.__name__, *map(np.asarray, obj.get_arrays()), obj.sample_weight)
+    if is_dataclass(kind) and kind.__module__.partition(".")[0] == _OWN:
+        names = [field.name for field in fields(kind) if field.init]
+        return lambda obj: (kind.__qualname__, {name: getattr(obj, name) for name in names})
+    return None
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return str(dtype)
 
 
 def _values(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:

@@ -101,26 +101,29 @@ def binary_form(who: str, what: str, given: Any) -> LinearForm:
     InvalidTypeError
         ``given`` is no linear expression over binaries, or may be neither 0 nor 1.
     """
-    then = "Declare it with domain=pyo.Binary."
     if getattr(given, "ctype", None) is not None and given.is_indexed():
-        then = f"It is indexed: name one of its members, {given.name}[...]."
-    refusal = InvalidTypeError(who, f"a binary Var, or 1 - Var, as {what}", f"{what} is {given!s}", then)
-    if not hasattr(given, "is_expression_type") or "indexed" in then:
-        raise refusal
-    linear = _with_fixed_vars(given)
-    if not linear.is_linear():
-        raise refusal
-    greatest = linear.constant
-    terms: list[tuple[float, Any]] = []
-    for coefficient, variable in zip(linear.linear_coefs, linear.linear_vars, strict=True):
+        raise _no_binary(who, what, given, f"It is indexed: name one of its members, {given.name}[...].")
+    if not hasattr(given, "is_expression_type"):
+        raise _no_binary(who, what, given)
+    constant, pairs = 0.0, [(1.0, given)]
+    if not given.is_variable_type():
+        linear = _with_fixed_vars(given)
+        if not linear.is_linear():
+            raise _no_binary(who, what, given)
+        constant = float(linear.constant)
+        pairs = [(float(c), variable) for c, variable in zip(linear.linear_coefs, linear.linear_vars, strict=True)]
+    for coefficient, variable in pairs:
         is_binary = variable.is_integer() and variable.bounds in {(0, 1), (0, 0), (1, 1)}
-        if not (variable.is_binary() or is_binary) or float(coefficient) % 1.0:
-            raise refusal
-        terms.append((float(coefficient), variable))
-        greatest += max(float(coefficient), 0.0)
-    if greatest > 1.0 or float(linear.constant) % 1.0:
-        raise refusal
-    return LinearForm(float(linear.constant), tuple(terms))
+        if not (variable.is_binary() or is_binary) or coefficient % 1.0:
+            raise _no_binary(who, what, given)
+    greatest = constant + sum(max(coefficient, 0.0) for coefficient, _ in pairs)
+    if greatest > 1.0 or constant % 1.0:
+        raise _no_binary(who, what, given)
+    return LinearForm(constant, tuple(pairs))
+
+
+def _no_binary(who: str, what: str, given: Any, then: str = "Declare it with domain=pyo.Binary.") -> InvalidTypeError:
+    return InvalidTypeError(who, f"a binary Var, or 1 - Var, as {what}", f"{what} is {given!s}", then)
 
 
 def _with_fixed_vars(given: Any) -> Any:

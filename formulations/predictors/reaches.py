@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.columns_block import Factual
@@ -552,7 +553,11 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         describe(self, _MANIFEST)
         if not switch.terms and switch.constant <= 0.0:  # a condition that cannot hold asks for nothing
             return
-        alternatives = list(asked.alternatives())
+        with PauseGC():
+            self._state(block, list(asked.alternatives()), switch)
+
+    def _state(self, block: ScoredBlock, alternatives: Sequence[Alternative], switch: LinearForm) -> None:
+        """Write the rows of the one alternative, or of that which wins."""
         if len(alternatives) == 1:
             for condition in alternatives[0][1]:
                 self._row(block, condition, switch)
@@ -562,7 +567,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             for condition in conditions:
                 self._row(block, condition, sum_form([self.wins[label]]))
         wins = sum_form(self.wins.values())
-        if when is None:
+        if self.when is None:
             Rows(self, "one_wins").add("target", wins, lower=1.0, upper=1.0)
         else:
             form = wins + LinearForm(0.0, switch.terms).scaled(-1.0)

@@ -437,8 +437,9 @@ def _float_dtype_of(part: Predictor) -> str:
 
 def _seen(part: Predictor, coordinates: Floats) -> Floats:
     """Return the absolute value of each matrix column at a point, (m,)."""
-    given = part.encoding.matrix(coordinates)[0]
-    return np.asarray(np.nan_to_num(np.abs(given.astype(np.float64))), dtype=np.float64)
+    seen: Floats = np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64))
+    seen[np.isnan(seen)] = 0.0
+    return np.minimum(seen, np.finfo(np.float64).max, out=seen)
 
 
 def _in_rows(
@@ -453,30 +454,30 @@ def _in_rows(
     A number that is measured from 0 enters as it is, however large it is beside its scaled value. ``factual``: the
     person, if the point is another. ``seen``: what :func:`_seen` says of the point.
     """
-    sizes = seen.copy()
-    point = dict(zip(part.space.names, coordinates[0].tolist(), strict=True))
-    for place, column in enumerate(part.encoding.columns):
-        name = column.feature
-        if name is None:
-            continue
+    names = part.encoding.names
+    point = dict(zip(names, coordinates[0].tolist(), strict=True))
+    #: Per raw column, and one more for constants: whether it is fixed, and the sizes of what it adds in a row.
+    fixed = np.zeros(len(names) + 1, dtype=bool)
+    amounts, homes = np.zeros((2, len(names) + 1))
+    for place in set(part.encoding.sources.tolist()) - {-1}:
+        name = names[place]
         if reach is not None and reach[name].is_point:
-            sizes[place] = 0.0
+            fixed[place] = True
             continue
-        if column.table is not None or not column.is_affine:
+        feature = part.space[name]
+        if feature.is_finite or (reach is not None and _counts_from_factual(part, name, factual or point, reach)):
             continue
-        if reach is not None and _counts_from_factual(part, name, factual or point, reach):
-            continue
-        slope = column.affine()[0]
-        value = point[name]
-        if part.space[name].is_label(value):  # its indicator adds to a number that rests at home
+        amounts[place] = point[name]
+        if feature.is_label(point[name]):  # its indicator adds to a number that rests at home
             interval = None if reach is None else reach[name]
-            home = 0.0
             if isinstance(interval, Interval):
-                home = _home_of(interval, part.space[name], value)
-            sizes[place] += 2.0 * abs(slope * home)
-            value = 0.0 if value == MISSING else value
-        sizes[place] = max(sizes[place], abs(slope * value))
-    return sizes
+                homes[place] = _home_of(interval, feature, point[name])
+            amounts[place] = 0.0 if point[name] == MISSING else point[name]
+    sources = part.encoding.sources
+    slopes = np.abs(part.encoding.slopes[0])
+    slopes[np.isnan(slopes)] = 0.0
+    sizes = np.maximum(seen + 2.0 * slopes * np.abs(homes[sources]), slopes * np.abs(amounts[sources]))
+    return np.where(fixed[sources], 0.0, sizes)
 
 
 def _first_weights(part: Predictor) -> Floats:

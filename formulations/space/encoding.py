@@ -72,6 +72,12 @@ class Column:
     is_indicator: bool = False
 
     @property
+    def computation(self) -> tuple[Any, ...]:
+        """What two columns of numbers have in common that are computed by the same operations of the same widths."""
+        steps = [(step.operation, np.asarray(step.operand).dtype.char, step.dtype) for step in self.steps]
+        return (self.is_indicator, self.dtype, *steps)
+
+    @property
     def is_affine(self) -> bool:
         """Whether no step clips; a number is then passed through an affine function, up to rounding."""
         return not any(step.clips for step in self.steps)
@@ -102,7 +108,7 @@ class Column:
                 for step in self.steps:
                     x = step.apply(x)
             if is_missing is not None:
-                x = np.where(is_missing, self.at_gap, x)
+                x = np.where(is_missing, np.float64(self.at_gap), x)
             return x.astype(self.dtype, copy=False)
 
     def affine(self) -> tuple[float, float]:
@@ -179,6 +185,58 @@ class Column:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _AlikeNumbers:
+    """Columns of numbers that a library computes by the same operations: one pass over arrays does for all of them.
+
+    Parameters
+    ----------
+    targets, sources
+        Columns of the matrix, and the raw column that each reads.
+    steps
+        Their operations in order: (one column's step, the operands of all).
+    constants
+        Of indicators, the value at every number; None of others.
+    gaps
+        What the estimator is given of a missing cell.
+    dtype
+        Float width of the matrix.
+    """
+
+    targets: list[int]
+    sources: NDArray[np.intp]
+    steps: tuple[tuple[Step, Floats], ...]
+    constants: Floats | None
+    gaps: Floats
+    dtype: str
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], targets: list[int], sources: NDArray[np.intp]) -> Self:
+        """Put columns of one :attr:`Column.computation` side by side."""
+        members = [columns[i] for i in targets]
+        steps = [(own[0], np.array([s.operand for s in own])) for own in zip(*(m.steps for m in members), strict=True)]
+        constants = None
+        if members[0].is_indicator:
+            constants = np.array([member.constant for member in members])
+        gaps = np.array([member.at_gap for member in members])
+        return cls(targets, sources, tuple(steps), constants, gaps, members[0].dtype)
+
+    def evaluate(self, values: Floats) -> Floats:
+        """Return what :meth:`Column.evaluate` does of each column: values and result are (n, k)."""
+        is_missing = values == MISSING
+        has_gaps = is_missing.any()
+        x = np.where(is_missing, 0.0, values) if has_gaps else values
+        with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
+            if self.constants is not None:
+                x = np.broadcast_to(self.constants, x.shape)
+            for step, operands in self.steps:
+                x = step.apply(x, operands)
+            if has_gaps:
+                x = np.where(is_missing, self.gaps, x)
+            return x.astype(self.dtype, copy=False)
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """All columns of the estimator's matrix as functions of the raw columns.
@@ -196,22 +254,41 @@ class Encoding:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     sparse: bool = False
-    #: One entry per raw column and kind: index of the raw column (0 for constants), indices of the matrix columns that
-    #: read it, and their stacked tables (None for numbers).
-    _plan: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
+    #: Float width of the matrix.
+    dtype: np.dtype[np.floating[Any]] = field(init=False, repr=False, compare=False)
+    #: Index of the raw column that each column of the matrix reads; -1 where it is always the same.
+    sources: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    _constants: tuple[list[int], Floats] = field(init=False, repr=False, compare=False)
+    _numbers: tuple[_AlikeNumbers, ...] = field(init=False, repr=False, compare=False)
+    #: Per raw column of levels: its index, the matrix columns that read it, and their stacked tables.
+    _levels: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
+    #: What :attr:`slopes` found.
+    _slopes: list[tuple[Floats, Floats]] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        place: dict[str | None, int] = {None: 0, **dict(zip(self.names, range(len(self.names)), strict=True))}
-        reading: dict[tuple[str | None, bool], list[int]] = {}
+        place = dict(zip(self.names, range(len(self.names)), strict=True))
+        constants: list[int] = []
+        alike: dict[Any, list[int]] = {}
+        levels: dict[int, list[int]] = {}
+        sources = np.full(len(self.columns), -1, dtype=np.intp)
         for i, column in enumerate(self.columns):
-            reading.setdefault((column.feature, column.table is not None), []).append(i)
-        plan = []
-        for (name, has_table), targets in reading.items():
-            tables = None
-            if has_table:
-                tables = self._stacked(targets)
-            plan.append((place[name], targets, tables))
-        object.__setattr__(self, "_plan", tuple(plan))
+            if column.feature is None:
+                constants.append(i)
+                continue
+            sources[i] = place[column.feature]
+            if column.table is not None:
+                levels.setdefault(place[column.feature], []).append(i)
+            else:
+                alike.setdefault(column.computation, []).append(i)
+        dtype = np.result_type(np.float32, *{column.dtype for column in self.columns})
+        object.__setattr__(self, "dtype", dtype)
+        values = np.array([self.columns[i].evaluate(0.0) for i in constants], dtype=np.float64)
+        numbers = [_AlikeNumbers.of(self.columns, targets, sources[targets]) for targets in alike.values()]
+        tables = [(source, targets, self._stacked(targets)) for source, targets in levels.items()]
+        object.__setattr__(self, "sources", sources)
+        object.__setattr__(self, "_constants", (constants, values))
+        object.__setattr__(self, "_numbers", tuple(numbers))
+        object.__setattr__(self, "_levels", tuple(tables))
 
     def _stacked(self, targets: list[int]) -> Any:
         """Return the tables of these columns stacked, (levels, columns); sparse if there are more than ``WIDE``."""
@@ -229,10 +306,9 @@ class Encoding:
         indices = (np.concatenate(ranks), np.concatenate(places))
         return sp.csr_array((np.concatenate(values), indices), shape=(n_levels, len(columns)))
 
-    def _at_gaps(self, targets: list[int]) -> NDArray[np.float64]:
+    def at_gaps(self, targets: list[int]) -> NDArray[np.float64]:
         """Return what these columns are where the cell is missing, (columns,)."""
-        gaps = [self.columns[i].at_gap for i in targets]
-        return np.array(gaps).astype(self.dtype).astype(np.float64)
+        return np.array([self.columns[i].evaluate(MISSING) for i in targets], dtype=np.float64)
 
     @classmethod
     def identity(cls, space: FeatureSpace, names: Sequence[str] | None = None) -> Self:
@@ -268,14 +344,23 @@ class Encoding:
     @property
     def tables(self) -> Iterator[tuple[str, list[int], Any]]:
         """Each raw column of levels, the matrix columns that read it, and their tables side by side, (levels, k)."""
-        for source, targets, tables in self._plan:
-            if tables is not None:
-                yield self.names[source], targets, tables
+        for source, targets, tables in self._levels:
+            yield self.names[source], targets, tables
 
     @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """Float width of the matrix."""
-        return np.result_type(np.float32, *(column.dtype for column in self.columns))
+    def slopes(self) -> tuple[Floats, Floats]:
+        """Slope and offset of each matrix column of a number, as :meth:`Column.affine` has them: (m,) each.
+
+        NaN where a number is clipped, and 0 for levels and constants.
+        """
+        if not self._slopes:
+            slopes, offsets = np.zeros(len(self.columns)), np.zeros(len(self.columns))
+            for numbers in self._numbers:
+                for i in numbers.targets:
+                    column = self.columns[i]
+                    slopes[i], offsets[i] = column.affine() if column.is_affine else (math.nan, math.nan)
+            self._slopes.append((slopes, offsets))
+        return self._slopes[0]
 
     def matrix(self, coordinates: ArrayLike) -> Floats:
         """Return the estimator's input matrix ``(n, m)`` for coordinates ``(n, d)`` in the order of ``names``."""
@@ -286,19 +371,23 @@ class Encoding:
                 f"the array has shape {x.shape}", "Give one row per person, columns in the order of .names.",
             )  # fmt: skip
         matrix = np.empty((len(x), len(self.columns)), dtype=self.dtype)
-        for source, targets, tables in self._plan:
+        targets, constants = self._constants
+        matrix[:, targets] = constants
+        for numbers in self._numbers:
+            matrix[:, numbers.targets] = numbers.evaluate(x[:, numbers.sources])
+        is_missing = x == MISSING
+        has_gaps = is_missing.any(axis=0).tolist()
+        for source, targets, tables in self._levels:
+            # One look-up for all columns of a category, as there may be many one-hot columns.
             values = x[:, source]
-            if tables is not None:  # one look-up for all columns of a category, as there may be many one-hot columns
-                is_missing = values == MISSING
-                rows = tables[np.where(is_missing, 0.0, values).astype(np.intp)]
-                if not isinstance(tables, np.ndarray):
-                    rows = rows.toarray()
-                if is_missing.any():
-                    rows[is_missing] = self._at_gaps(targets)
-                matrix[:, targets] = rows
-                continue
-            for target in targets:
-                matrix[:, target] = self.columns[target].evaluate(values)
+            if has_gaps[source]:
+                values = np.where(is_missing[:, source], 0.0, values)
+            rows = tables[values.astype(np.intp)]
+            if not isinstance(tables, np.ndarray):
+                rows = rows.toarray()
+            if has_gaps[source]:
+                rows[is_missing[:, source]] = self.at_gaps(targets)
+            matrix[:, targets] = rows
         return matrix
 
     @property
@@ -309,19 +398,19 @@ class Encoding:
     def sparse_matrix(self, coordinates: ArrayLike) -> Any:
         """Return :meth:`matrix` as a sparse matrix; the one-hot columns of a category store one entry per row."""
         x = np.asarray(coordinates, dtype=np.float64)
-        parts, order = [], []
-        for source, targets, tables in self._plan:
-            if tables is None:
-                own = np.column_stack([self.columns[target].evaluate(x[:, source]) for target in targets])
-                parts.append(sp.csr_array(own))
-            else:
-                ranks = x[:, source]
-                rows = sp.csr_array(tables)
-                if (ranks == MISSING).any():  # the missing cell is one more level
-                    rows = sp.csr_array(sp.vstack([rows, sp.csr_array(self._at_gaps(targets)[None, :])]))
-                    ranks = np.where(ranks == MISSING, tables.shape[0], ranks)
-                parts.append(rows[ranks.astype(np.intp)])
-            order += targets
+        order, constants = self._constants
+        parts = [sp.csr_array(np.tile(constants, (len(x), 1)))]
+        for numbers in self._numbers:
+            parts.append(sp.csr_array(numbers.evaluate(x[:, numbers.sources])))
+            order = order + numbers.targets
+        for source, targets, tables in self._levels:
+            ranks = x[:, source]
+            rows = sp.csr_array(tables)
+            if (ranks == MISSING).any():  # the missing cell is one more level
+                rows = sp.csr_array(sp.vstack([rows, sp.csr_array(self.at_gaps(targets)[None, :])]))
+                ranks = np.where(ranks == MISSING, tables.shape[0], ranks)
+            parts.append(rows[ranks.astype(np.intp)])
+            order = order + targets
         inverse = np.argsort(order)
         return sp.csr_array(sp.csc_array(sp.hstack(parts))[:, inverse]).astype(self.dtype)
 
@@ -381,12 +470,19 @@ def nonzero_entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.flo
     return ranks, dense[ranks]
 
 
+def entries_of(tables: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Return the rows, columns and values of the nonzero entries (NaN included) of :attr:`Encoding.tables`."""
+    if isinstance(tables, np.ndarray):
+        rows, columns = np.nonzero(tables)
+        return rows, columns, tables[rows, columns]
+    entries = tables.tocoo()
+    return entries.row, entries.col, entries.data
+
+
 def levels_without_a_value(tables: Any) -> NDArray[np.intp]:
     """Return the ranks of levels that some column of :attr:`Encoding.tables` gives NaN, ascending."""
-    if isinstance(tables, np.ndarray):
-        return np.flatnonzero(np.isnan(tables).any(axis=1))
-    entries = tables.tocoo()
-    return np.unique(entries.row[np.isnan(entries.data)])
+    rows, _, values = entries_of(tables)
+    return np.unique(rows[np.isnan(values)])
 
 
 def without_nan(tables: Any) -> Any:

@@ -983,11 +983,11 @@ class Step:
         """Whether the step is a maximum or minimum, so not affine."""
         return self.operation in {"at_least", "at_most"}
 
-    def apply(self, x: Floats) -> Floats:
-        """Do to an array what the library does, rounding included."""
+    def apply(self, x: Floats, operands: Floats | None = None) -> Floats:
+        """Do to an array what the library does, rounding included; with an operand for each column, if given."""
         if self.operation == "cast":
             return x.astype(self.dtype, copy=False)
-        result: Floats = _UFUNCS[self.operation](x, self.operand)
+        result: Floats = _UFUNCS[self.operation](x, self.operand if operands is None else operands)
         return result.astype(self.dtype, copy=False)
 
     def compose(self, slope: Fraction, offset: Fraction) -> tuple[Fraction, Fraction]:

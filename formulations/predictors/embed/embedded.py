@@ -16,7 +16,7 @@ meanwhile, so an indicator has the weight :math:`\phi(c) - \phi(\text{home})`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from ceopt.formulations.predictors.margin import DecisionMargin, margin_of
 from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.predictors.readers.model_input import given
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
-from ceopt.formulations.space.encoding import WIDE, nonzero_entries
+from ceopt.formulations.space.encoding import WIDE, entries_of
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.space.space import point_row
@@ -50,8 +50,11 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.encoding import Column
+    from ceopt.formulations.space.encoding import Encoding
     from ceopt.solvers.checks import Floats
+
+#: Columns that are stated between two looks at the clock.
+_ATOMS = 32
 
 # ==== An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates ======================
 
@@ -429,17 +432,20 @@ class Inputs:
 
     def __init__(self, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> None:
         self._x = x
-        self.offset = np.zeros(len(predictor.encoding.columns))
-        free = self._hold(predictor.encoding.columns, read)
-        numbers = dict.fromkeys(name for _, column, name in free if column.table is None)
+        encoding = predictor.encoding
+        read_from = dict.fromkeys(encoding.sources[read].tolist())
+        read_from.pop(-1, None)
+        moving = [place for place in read_from if not x.coordinate(encoding.names[place]).is_point]
+        numbers = [encoding.names[place] for place in moving if not x.space[encoding.names[place]].is_finite]
         #: Labels of the numbers that may take some, which come before all others.
         self._labels = {name: x.reach[name].labels for name in numbers if x.reach[name].labels}
         self._numbers = (*(name for name in numbers if name not in self._labels), *self._labels)
-        self._levels: dict[str, Any] = {}
         unseen = predictor.unseen
-        for _, column, name in free:
-            if column.table is not None and name not in self._levels:
-                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
+        self._levels: dict[str, Any] = {
+            name: _known(x.reach[name], unseen.get(name, frozenset()))
+            for name in map(encoding.names.__getitem__, moving)
+            if x.space[name].is_finite
+        }
         plain = len(self._numbers) - len(self._labels)
         with_labels = [1 + len(labels) for labels in self._labels.values()]
         starts = np.cumsum([plain, *with_labels, *map(len, self._levels.values())]).tolist()
@@ -450,9 +456,9 @@ class Inputs:
         self._at = np.array([piece.start for piece in self.pieces[: len(self._numbers)]], dtype=np.intp)
         #: The atom of each number with labels while it takes one.
         self._home = {name: x.numeric(name).home - x.numeric(name).origin for name in self._labels}
-        self.matrix = self._filled(free, starts[-1])
+        origins = np.array([x.numeric(name).origin for name in self._numbers], dtype=np.float64)
+        self.matrix = self._filled(encoding, read, origins, starts[-1])
         parts = [x.numeric(name).interval for name in self._numbers]
-        origins = self._origins()
         self.low = np.array([p.lower for p in parts]) - origins
         self.high = np.array([p.upper for p in parts]) - origins
         self._forms: dict[int, LinearForm] = {}
@@ -462,58 +468,57 @@ class Inputs:
             self._atoms += [(name, None), *((name, label) for label in labels)]
         self._atoms += [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
 
-    def _hold(self, columns: Sequence[Column], read: NDArray[np.bool_]) -> list[tuple[int, Column, str]]:
-        """Put columns that cannot move into the offset; return the others with their places and raw columns."""
-        free: list[tuple[int, Column, str]] = []
-        for i in np.flatnonzero(read).tolist():
-            column = columns[i]
-            name = columns[i].feature
-            if name is None:
-                self.offset[i] = column.constant
-            elif self._x.coordinate(name).is_point:
-                self.offset[i] = np.nan_to_num(float(column.evaluate([self._x.reach[name].only])[0]))
-            else:
-                free.append((i, column, name))
-        return free
+    def _filled(self, encoding: Encoding, read: NDArray[np.bool_], origins: Floats, width: int) -> Any:
+        """Return M, and set the offset."""
+        place_of = dict(zip(encoding.names, range(len(encoding.names)), strict=True))
+        #: Per raw column, and one more for constants: its first atom, -1 where it has none.
+        first = np.full(len(encoding.names) + 1, -1, dtype=np.intp)
+        for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True):
+            first[place_of[name]] = piece.start
+        atom = np.where(read, first[encoding.sources], -1)
 
-    def _origins(self) -> Floats:
-        return np.array([self._x.numeric(name).origin for name in self._numbers], dtype=np.float64)
+        held = np.zeros(len(encoding.names) + 1)
+        for place in set(encoding.sources[read & (atom < 0)].tolist()) - {-1}:
+            held[place] = self._x.reach[encoding.names[place]].only
+        is_number = np.zeros(len(held), dtype=bool)
+        numbers = [place_of[name] for name in self._numbers]
+        is_number[numbers] = True
+        held[numbers] = origins
+        at_held = encoding.matrix(held[None, :-1])[0].astype(np.float64)
+        slopes, offsets = encoding.slopes
+        at_held[np.isnan(at_held) | ~read] = 0.0
+        self.offset = np.where((atom >= 0) & (held[encoding.sources] == 0.0), offsets, at_held)
 
-    def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
-        """Return M, and put what numbers add to the offset."""
-        first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
-        place = {name: np.full(len(self._x.space[name].levels) + 1, -1) for name in self._levels}
-        for name, known in self._levels.items():
-            place[name][[-1 if rank == MISSING else int(rank) for rank in known]] = first[name] + np.arange(len(known))
-        rows: list[int] = []
-        columns: list[int] = []
-        values: list[float] = []
-        for i, column, name in free:
+        of_numbers = np.flatnonzero((atom >= 0) & is_number[encoding.sources])
+        rows, atoms, values = [of_numbers], [atom[of_numbers]], [slopes[of_numbers]]
+        for name, labels in self._labels.items():
+            for i in np.flatnonzero(read & (encoding.sources == place_of[name])).tolist():
+                at_home = self.offset[i] + slopes[i] * self._home[name]
+                rows.append(np.full(len(labels), i))
+                atoms.append(atom[i] + 1 + np.arange(len(labels)))
+                values.append(encoding.columns[i].evaluate(labels).astype(np.float64) - at_home)
+        for name, targets, tables in encoding.tables:
+            if name not in self._levels:
+                continue
             checkpoint("stating what the model reads")
-            if column.table is None:
-                slope, self.offset[i] = column.affine()
-                origin = self._x.numeric(name).origin
-                if origin != 0.0:
-                    self.offset[i] = float(column.evaluate([origin])[0])
-                at = np.array([first[name]])
-                own = np.array([slope])
-                if name in self._labels:
-                    at_home = self.offset[i] + slope * self._home[name]
-                    at_labels = column.evaluate(self._labels[name]).astype(np.float64) - at_home
-                    at = first[name] + np.arange(1 + len(at_labels))
-                    own = np.concatenate([own, at_labels])
-            else:
-                ranks, own = nonzero_entries(column.table)
-                at = np.append(place[name][ranks], place[name][-1])
-                own = np.append(own, column.at_gap)
-            is_atom = (at >= 0) & ~np.isnan(own)
-            rows += [i] * int(is_atom.sum())
-            columns += at[is_atom].tolist()
-            values += own[is_atom].tolist()
-        if len(self.offset) > WIDE:
-            return sp.csr_array((values, (rows, columns)), shape=(len(self.offset), width), dtype=np.float64)
+            places = np.array(targets)
+            ranks = np.array(self._levels[name])
+            (known,) = np.nonzero(ranks != MISSING)
+            row, column, own = entries_of(tables[ranks[known].astype(np.intp)])
+            rows.append(places[column])
+            atoms.append(first[place_of[name]] + known[row])
+            values.append(own)
+            if len(known) < len(ranks):
+                rows.append(places)
+                atoms.append(np.full(len(places), first[place_of[name]] + int(np.argmax(ranks == MISSING))))
+                values.append(encoding.at_gaps(targets))
+        row, at, own = map(np.concatenate, (rows, atoms, values))
+        kept = read[row] & ~np.isnan(own)
+        if encoding.is_wide:
+            entries: Any = (own[kept], (row[kept], at[kept]))
+            return sp.csr_array(entries, shape=(len(self.offset), width), dtype=np.float64)
         matrix = np.zeros((len(self.offset), width))
-        matrix[rows, columns] = values
+        matrix[row[kept], at[kept]] = own[kept]
         return matrix
 
     @property
@@ -590,18 +595,18 @@ class Inputs:
         """Return ``weights @ a + constants``, one form per row, traces left out; makes the coordinates that occur."""
         weights, constants = self._without_traces(weights, constants)
         used = np.flatnonzero(weights.any(axis=0)).tolist()
-        variables: dict[int, Any] = {}
-        for k in used:
-            checkpoint("stating what the model reads")
-            variables.update((id(v), v) for _, v in self._form(k).terms)
-        place = dict(zip(variables, range(len(variables)), strict=True))
+        atoms = self._forms_of(used)
+        place: dict[int, int] = {}
+        held: list[Any] = []
         terms = []
-        for row, number in enumerate(used):
-            for c, v in self._form(number).terms:
-                terms.append((row, place[id(v)], c))
-        shift = np.array([self._form(k).constant for k in used])
+        for row, atom in enumerate(atoms):
+            for c, v in atom.terms:
+                at = place.setdefault(id(v), len(held))
+                if at == len(held):
+                    held.append(v)
+                terms.append((row, at, c))
+        shift = np.array([atom.constant for atom in atoms])
         kept = weights[:, used]
-        held = list(variables.values())
         total = self._combined(kept, terms, len(held))
         forms = []
         for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True):
@@ -636,17 +641,24 @@ class Inputs:
                 basis[row, column] += value
         return np.asarray(weights @ basis)
 
-    def _form(self, atom: int) -> LinearForm:
-        if atom not in self._forms:
-            name, value = self._atoms[atom]
-            if value is None:
-                number = self._x.numeric(name)
-                self._forms[atom] = number.amount() + LinearForm(-number.origin)
-            elif name in self._labels:
-                self._forms[atom] = self._x.numeric(name).label_form(value)
-            else:
-                self._forms[atom] = self._x.coordinate(name).equals(value)
-        return self._forms[atom]
+    def _forms_of(self, atoms: Iterable[int]) -> list[LinearForm]:
+        """Return these atoms as forms over the columns."""
+        forms = []
+        for k in atoms:
+            if k not in self._forms:
+                if len(self._forms) % _ATOMS == 0:
+                    checkpoint("stating what the model reads")
+                self._forms[k] = self._form(*self._atoms[k])
+            forms.append(self._forms[k])
+        return forms
+
+    def _form(self, name: str, value: float | None) -> LinearForm:
+        if value is None:
+            number = self._x.numeric(name)
+            return number.amount() + LinearForm(-number.origin)
+        if name in self._labels:
+            return self._x.numeric(name).label_form(value)
+        return self._x.coordinate(name).equals(value)
 
 
 @final
@@ -717,11 +729,10 @@ class EmbeddedAffine(AbstractEmbedded):
         super().__init__(predictor, x, _MANIFEST)
         core = predictor.core
         assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
-        self._core = core
         self._inputs = Inputs(predictor, x, core.reads)
-        weights = core.weights @ self._inputs.matrix
-        offset = core.weights @ self._inputs.offset + core.intercept
-        self._scores = self._inputs.forms(weights, offset)
+        self._weights = core.weights @ self._inputs.matrix
+        self._offset = core.weights @ self._inputs.offset + core.intercept
+        self._scores = self._inputs.forms(self._weights, self._offset)
         self.publish_scores()
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
@@ -731,5 +742,6 @@ class EmbeddedAffine(AbstractEmbedded):
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return the least and greatest value over the reach, column by column."""
         row = np.array([list(weights)])
-        low, high = self._inputs.extremes(row @ self._core.weights, row @ self._core.intercept)
-        return float(low[0]), float(high[0])
+        (low,), (high,) = self._inputs.extremes_of_atoms(row @ self._weights)
+        constant = float((row @ self._offset)[0])
+        return float(low) + constant, float(high) + constant
