@@ -359,8 +359,47 @@ def _one_score(predictor: Predictor, weights: Any, level: float, decision: Decis
 _KEPT: Final = 8
 #: Weights and nodes up to which more of them are: hundreds of linear models, as of a bootstrap.
 _MOST_NUMBERS: Final = 1_000_000
-_MEMORY: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
-_LOCK = Lock()
+
+
+@final
+class _Memory:
+    """The models that were read last, by content and space; it changes as models are read."""
+
+    def __init__(self) -> None:
+        self._models: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
+        self._numbers = 0
+        self._lock = Lock()
+
+    def get(self, content: str, space: FeatureSpace) -> ReadModel | None:
+        """Return the model that was read of this content, None if there is none; it is the last one from now on."""
+        key = (content, space)
+        with self._lock:
+            known = self._models.get(key)
+            if known is not None:
+                self._models.move_to_end(key)
+        return known
+
+    def keep(self, content: str, space: FeatureSpace, known: ReadModel) -> None:
+        """Keep a model, and drop those that were not read for the longest time if they are too many and too large."""
+        key = (content, space)
+        with self._lock:
+            former = self._models.pop(key, None)
+            if former is not None:
+                self._numbers -= _numbers_in(former)
+            self._models[key] = known
+            self._numbers += _numbers_in(known)
+            while len(self._models) > _KEPT and self._numbers > _MOST_NUMBERS:
+                _, oldest = self._models.popitem(last=False)
+                self._numbers -= _numbers_in(oldest)
+
+    def clear(self) -> None:
+        """Forget all models."""
+        with self._lock:
+            self._models.clear()
+            self._numbers = 0
+
+
+_MEMORY: Final = _Memory()
 
 
 def read_model(model: Any, space: FeatureSpace | None = None, *, output: int | None = None) -> ReadModel:
@@ -420,40 +459,29 @@ def read_model(model: Any, space: FeatureSpace | None = None, *, output: int | N
         content = content_of(Path(model).read_bytes() if _is_file(model) else model)
     if content is None:
         return _as_read(read(model, space))
-    key = (content, space)
-    with _LOCK:
-        known = _MEMORY.get(key)
-        if known is not None:
-            _MEMORY.move_to_end(key)
+    known = _MEMORY.get(content, space)
     if known is not None and (known.model is model or isinstance(model, str | bytes | Path)):
         return known
     if known is None:
         known = _as_read(read(model, space))
     else:  # as much the same as one object is another's copy: verification asks the one that was given
         known = dataclasses.replace(known, model=model)
-    with _LOCK:
-        _MEMORY[key] = known
-        _MEMORY.move_to_end(key)
-        _forget()
+    _MEMORY.keep(content, space, known)
     return known
 
 
-def _forget() -> None:
-    """Drop the models that were not read for the longest time, if they are too many and too large."""
-    numbers = 0
-    for place, (key, known) in enumerate(reversed(list(_MEMORY.items()))):
-        numbers += sum(_numbers_in(part.core) for part in known.parts)
-        if place >= _KEPT and numbers > _MOST_NUMBERS:
-            del _MEMORY[key]
-
-
-def _numbers_in(core: AbstractRepresentation) -> int:
-    """Return how many weights or nodes a representation has."""
-    if isinstance(core, TreeEnsemble):
-        return sum(len(tree.feature) for tree in core.trees)
-    if isinstance(core, ReluNetwork):
-        return sum(weights.size for weights in core.weights)
-    return core.n_inputs * core.n_scores
+def _numbers_in(model: Predictor) -> int:
+    """Return how many weights or nodes a model has."""
+    count = 0
+    for part in model.parts:
+        core = part.core
+        if isinstance(core, TreeEnsemble):
+            count += sum(len(tree.feature) for tree in core.trees)
+        elif isinstance(core, ReluNetwork):
+            count += sum(weights.size for weights in core.weights)
+        else:
+            count += core.n_inputs * core.n_scores
+    return count
 
 
 def _as_read(predictor: Predictor) -> ReadModel:

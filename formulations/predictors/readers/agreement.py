@@ -35,7 +35,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor, gap_error
-from ceopt.formulations.predictors.readers.model_input import behind, given, probe, refuse, rows_with_labels
+from ceopt.formulations.predictors.readers.model_input import (
+    behind,
+    given,
+    probe,
+    probe_frame,
+    refuse,
+    rows_with_labels,
+)
 from ceopt.formulations.predictors.readers.pipeline import Followed, split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
@@ -87,9 +94,14 @@ def require_agreement(
     rows = trials(predictor, _some(space, data))
     if not len(rows):
         return
-    with _failing(opened):
-        answers = _asked(opened, reader, predictor, rows, followed)
-    ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
+    steps, estimator = split(opened)
+    with _failing(opened), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names, unknown levels, float width: the same as at every prediction
+        seen = _among(followed, rows)
+        if seen is None:
+            seen = behind(steps, given(opened, space, frame_of(space, rows)))
+        answers = _asked(estimator, seen, reader, predictor.core, len(rows))
+    ours = _Reading(predictor, rows, getattr(estimator, "width", None))
     wrong = ours.differs(answers)
     if wrong is not None:
         row, theirs, mine = wrong
@@ -121,7 +133,7 @@ def require_prediction(opened: Any, space: FeatureSpace) -> None:
     UnsupportedModelError
         Its prediction fails; the message says how.
     """
-    frame = frame_of(space, probe(space, {}))
+    frame = probe_frame(space, {})
     with warnings.catch_warnings(), _failing(opened):
         warnings.simplefilter("ignore")
         opened.predict(given(opened, space, frame))
@@ -219,26 +231,17 @@ class _Answers(NamedTuple):
     shares: Floats | None = None
 
 
-def _asked(
-    opened: Any, reader: ModuleType, predictor: Predictor, rows: Floats, followed: Sequence[Followed]
-) -> _Answers:
-    """Ask the library, as its user would."""
-    core = predictor.core
-    steps, estimator = split(opened)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names, unknown levels, float width: the same as at every prediction
-        asked = _among(followed, rows)
-        if asked is None:
-            asked = behind(steps, given(opened, predictor.space, frame_of(predictor.space, rows)))
-        labels = np.asarray(estimator.predict(asked)).reshape(len(rows))
-        if core.labels is None:
-            return _Answers(labels)
-        scores = reader.own_scores(estimator, asked) if hasattr(reader, "own_scores") else None
-        if scores is not None:
-            return _Answers(labels, np.asarray(scores, dtype=np.float64))
-        if core.probability is None or not hasattr(estimator, "predict_proba"):
-            return _Answers(labels)
-        return _Answers(labels, shares=np.asarray(estimator.predict_proba(asked), dtype=np.float64))
+def _asked(estimator: Any, seen: Any, reader: ModuleType, core: AbstractRepresentation, n: int) -> _Answers:
+    """Ask the library, as its user would, of the n rows that the estimator is given."""
+    labels = np.asarray(estimator.predict(seen)).reshape(n)
+    if core.labels is None:
+        return _Answers(labels)
+    scores = reader.own_scores(estimator, seen) if hasattr(reader, "own_scores") else None
+    if scores is not None:
+        return _Answers(labels, np.asarray(scores, dtype=np.float64))
+    if core.probability is None or not hasattr(estimator, "predict_proba"):
+        return _Answers(labels)
+    return _Answers(labels, shares=np.asarray(estimator.predict_proba(seen), dtype=np.float64))
 
 
 def _among(followed: Sequence[Followed], rows: Floats) -> Any:
@@ -388,7 +391,7 @@ def trials(predictor: Predictor, data: Floats | None = None) -> Floats:
     """
     plain = _held(predictor, _plain_rows(predictor, data))
     rng = np.random.default_rng(0)
-    rows = [plain]
+    beside = []
     forests = _spread(predictor.forests, _THRESHOLDS)
     for part in forests:
         core = part.core
@@ -400,8 +403,10 @@ def trials(predictor: Predictor, data: Floats | None = None) -> Floats:
             place = int(rng.integers(len(plain)))
             nodes = [node for node in _path(tree, seen[place]) if tree.subset[node] < 0]
             if nodes:
-                rows.append(_beside(part, core, tree, int(rng.choice(nodes)), plain[place]))
-    return _held(predictor, np.concatenate(rows))
+                beside.append(_beside(part, core, tree, int(rng.choice(nodes)), plain[place]))
+    if not beside:
+        return plain
+    return np.concatenate([plain, _held(predictor, np.concatenate(beside))])
 
 
 def _plain_rows(predictor: Predictor, data: Floats | None) -> Floats:

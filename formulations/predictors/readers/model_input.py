@@ -6,20 +6,22 @@ says about numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, frame_of
 from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "is_fitted",
     "names_of",
     "probe",
+    "probe_frame",
     "refuse",
     "rows_with_labels",
     "same_version",
@@ -49,6 +52,11 @@ OVER_FITTED: Final = "FixedThresholdClassifier"
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
 #: Rows in which each cell that may be missing is so, or holds a code, or neither; one more has every such cell missing.
 _MIXED_ROWS: Final = 16
+#: Spaces whose rows are kept for the next model, and cells up to which those of a space are.
+_KEPT: Final = 4
+_MOST_CELLS: Final = 100_000
+Unseen: TypeAlias = Mapping[str, AbstractSet[int]]
+T = TypeVar("T")
 
 
 def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
@@ -171,7 +179,7 @@ class Trace:
     @property
     def is_sparse(self) -> bool:
         """Whether the step sees a sparse matrix."""
-        return hasattr(self.data, "tocsr")
+        return bool(sp.issparse(self.data))
 
     def numbers(self) -> list[Column]:
         """Columns that are functions of a number."""
@@ -258,12 +266,32 @@ def same_version(step: Any) -> Iterator[None]:
         ) from error  # fmt: skip
 
 
-def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArray[np.float64]:
+def _kept(make: Callable[[FeatureSpace, Unseen], T]) -> Callable[[FeatureSpace, Unseen], T]:
+    """Keep what is made for the last spaces: models of an ensemble or a bootstrap are read over the same one.
+
+    It is kept for the space itself: an equal one may hold 0 and 1 where another holds False and True.
+    """
+
+    @functools.lru_cache(maxsize=_KEPT)
+    def made_before(identity: int, space: FeatureSpace, unseen: frozenset[tuple[str, frozenset[int]]]) -> T:  # noqa: ARG001
+        return make(space, dict(unseen))
+
+    @functools.wraps(make)
+    def made(space: FeatureSpace, unseen: Unseen) -> T:
+        if len(space) * max(len(feature.levels) for feature in space) > _MOST_CELLS:
+            return make(space, unseen)
+        return made_before(id(space), space, frozenset((name, frozenset(ranks)) for name, ranks in unseen.items()))
+
+    return made
+
+
+@_kept
+def probe(space: FeatureSpace, unseen: Unseen) -> NDArray[np.float64]:
     """Return coordinates (n, d) whose row ``r`` holds level ``r`` of each category that has so many, and more rows.
 
     A level in ``unseen`` is replaced by the first that is not: the pipeline would fail on it. Numbers take their least,
     greatest and middle value (around 0 where there is no bound), then random ones between. Where cells may be missing
-    or hold codes, the last rows are :func:`rows_with_labels`.
+    or hold codes, the last rows are :func:`rows_with_labels`. The array is read-only.
     """
     rng = np.random.default_rng(0)
     known = max([3, *(len(feature.levels) for feature in space)])
@@ -291,7 +319,19 @@ def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArra
         if feature.kind == "integer":
             column = np.clip(np.rint(column), np.ceil(low), np.floor(high))
         rows[:, j] = column
-    return np.concatenate([rows, rows_with_labels(space, rows)])
+    rows = np.concatenate([rows, rows_with_labels(space, rows)])
+    rows.setflags(write=False)
+    return rows
+
+
+def probe_frame(space: FeatureSpace, unseen: Unseen) -> pd.DataFrame:
+    """Return the rows of :func:`probe` as a raw frame, a new one: steps may write into what they are given."""
+    return _raw_probe(space, unseen).copy()
+
+
+@_kept
+def _raw_probe(space: FeatureSpace, unseen: Unseen) -> pd.DataFrame:
+    return frame_of(space, probe(space, unseen))
 
 
 def rows_with_labels(space: FeatureSpace, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -333,7 +373,9 @@ def _has_nullable_gap(column: Any) -> bool:
 def width(data: Any) -> list[str]:
     """Return the float width of each column: its own if it is a NumPy float, else float64, to which others convert."""
     if isinstance(data, pd.DataFrame):
-        dtypes = list(data.dtypes)
-    else:
-        dtypes = [data.dtype] * data.shape[1]
-    return [str(dtype) if isinstance(dtype, np.dtype) and dtype.kind == "f" else "float64" for dtype in dtypes]
+        return list(map(_width, data.dtypes))
+    return [_width(data.dtype)] * data.shape[1]
+
+
+def _width(dtype: Any) -> str:
+    return str(dtype) if isinstance(dtype, np.dtype) and dtype.kind == "f" else "float64"

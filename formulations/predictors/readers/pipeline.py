@@ -46,13 +46,14 @@ from ceopt.formulations.predictors.readers.model_input import (
     is_fitted,
     names_of,
     probe,
+    probe_frame,
     refuse,
     same_version,
     width,
 )
 from ceopt.formulations.space.encoding import WIDE, Column, Encoding, LevelTable, SparseTable
 from ceopt.formulations.space.feature import MISSING, Feature, Operation, Step
-from ceopt.formulations.space.space import FeatureSpace, frame_of
+from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
@@ -278,6 +279,7 @@ _OPERATIONS: Final = {
 
 def _scale(scaler: Any, before: Trace, output: Any) -> Sequence[Column]:
     name = type(scaler).__name__
+    sparse = before.is_sparse
     scaled = []
     for place, (column, dtype) in enumerate(zip(before.columns, width(output), strict=True)):
         if column.feature is None or column.table is not None or column.is_indicator:
@@ -286,7 +288,7 @@ def _scale(scaler: Any, before: Trace, output: Any) -> Sequence[Column]:
         steps = list(column.steps)
         if (steps[-1].dtype if steps else "float64") != dtype:
             steps.append(Step("cast", dtype=dtype))
-        for operation, operand in _OPERATIONS[name](scaler, place, np.dtype(dtype), sparse=before.is_sparse):
+        for operation, operand in _OPERATIONS[name](scaler, place, np.dtype(dtype), sparse=sparse):
             value: Any = np.asarray(operand)[()]  # a NumPy scalar keeps its own width
             if not np.isfinite(value) or (operation in {"divide", "multiply"} and not value > 0):
                 raise refuse(
@@ -383,7 +385,7 @@ def encode(
     while True:
         coordinates = probe(space, unseen)
         try:
-            trace = _traced(steps, estimator, space, coordinates)
+            trace = _traced(steps, estimator, space, probe_frame(space, unseen))
             encoding = _checked(trace, coordinates, unseen)
         except UnseenLevelError as error:
             name, rank = error.unseen
@@ -398,9 +400,8 @@ def encode(
             return encoding
 
 
-def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinates: NDArray[np.float64]) -> Trace:
-    """Follow rows, given as coordinates, through all steps."""
-    frame = frame_of(space, coordinates)
+def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, frame: pd.DataFrame) -> Trace:
+    """Follow raw rows through all steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
@@ -430,7 +431,7 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
                     f"Remove it from the space; the model was fitted on: {', '.join(map(str, names))}. Beside other "
                     "models in one program: embed(predictors.read(model, space of its columns), m.x).",
                 )  # fmt: skip
-        data: Any = frame[names]
+        data: Any = frame if names == frame.columns.tolist() else frame[names]
     else:
         names = list(space.names)
         count = getattr(first, "n_features_in_", len(names))
@@ -444,29 +445,31 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
     return Trace(data, tuple(columns), space)
 
 
-def _follow(step: Any, trace: Trace, output: Any = None) -> Trace:
-    """Run one fitted step on the rows, unless its output is known, and say what its output's columns are."""
+def _follow(step: Any, trace: Trace, own: Any = None) -> Trace:
+    """Run one fitted step on the rows, and say what its output's columns are.
+
+    ``own`` is what the step gives as it stands in the output of steps side by side, whose float width may be wider: it
+    does not run again.
+    """
     if _passes(step):
         return trace
     if _is_function(step):
         return Trace(step(trace.data), trace.columns, trace.space)
     name = _name(step)
     if name == "FrozenEstimator":
-        return _follow(step.estimator, trace)
+        return _follow(step.estimator, trace, own)
     if name == "Pipeline":
-        for inner in _flat(step.steps):
+        *first, last = _flat(step.steps)
+        for inner in first:
             trace = _follow(inner, trace)
-        return trace
-    if name == "ColumnTransformer":
-        columns, output = _by_parts(step, trace)
-    elif name == "FeatureUnion":
-        columns = _union(step, trace)
-        output = _run(step, trace)
+        return _follow(last, trace, own)
+    if name in _SIDE_BY_SIDE:
+        columns, output = _by_parts(step, trace, own)
     elif name in {"ColumnSubset", "OnnxColumns"}:
         columns = step.columns(trace)
         output = step.transform(trace.data)
     elif name in TRANSFORMERS:
-        columns, output = _by_rule(step, trace, output)
+        columns, output = _by_rule(step, trace, own)
     else:
         known = ", ".join(sorted(["ColumnTransformer", "FeatureUnion", "Pipeline", *TRANSFORMERS]))
         raise refuse(
@@ -482,29 +485,30 @@ def _follow(step: Any, trace: Trace, output: Any = None) -> Trace:
     return Trace(output, tuple(columns), trace.space)
 
 
-def _by_rule(step: Any, trace: Trace, output: Any) -> tuple[list[Column], Any]:
-    """Return the columns of a transformer and its output; ``output`` is that, if it is known, or None."""
+def _by_rule(step: Any, trace: Trace, own: Any) -> tuple[list[Column], Any]:
+    """Return the columns of a transformer and its output."""
     name = _name(step)
     if name in ENCODERS:
         check_encoder(step, trace)
-    if output is None:
+    output = own
+    if own is None or (name in SCALERS and set(width(trace.data)) != {"float64"}):  # whose rules read its float width
         output = _run(step, trace)
     return list(TRANSFORMERS[name](step, trace, output)), output
 
 
-def _by_parts(step: Any, trace: Trace) -> tuple[list[Column], Any]:
-    """Return the columns of a ColumnTransformer and its output; where it fails, its parts say why."""
-    try:
-        whole = step.transform(trace.data)
-    except (TypeError, ValueError):
-        return _stack(step, trace, None), _run(step, trace)
-    return _stack(step, trace, whole), whole
+def _by_parts(step: Any, trace: Trace, whole: Any) -> tuple[list[Column], Any]:
+    """Return the columns of steps side by side and their output; where they fail, the parts say why."""
+    beside = _SIDE_BY_SIDE[_name(step)]
+    if whole is None:
+        try:
+            whole = step.transform(trace.data)
+        except (TypeError, ValueError):
+            return beside(step, trace, None), _run(step, trace)
+    return beside(step, trace, whole), whole
 
 
 def _stack(step: Any, trace: Trace, whole: Any) -> list[Column]:
     """Return the columns of a ColumnTransformer, each part at its place in the output.
-
-    A part whose own output can be cut from the whole does not run again.
 
     Its columns come in the order in which it was fitted: so does the frame that the first step is given, and every step
     keeps its own order.
@@ -517,25 +521,17 @@ def _stack(step: Any, trace: Trace, whole: Any) -> list[Column]:
             continue
         places = [given.get(place, place) for place in fitted]
         if isinstance(trace.data, pd.DataFrame):
-            data = trace.data.iloc[:, places]
+            data = trace.data.take(places, axis=1)
         else:
             data = trace.data[:, places]
         where = step.output_indices_[name]
-        own = None
-        if whole is not None and _is_in_whole(part, data):
-            own = whole.iloc[:, where] if isinstance(whole, pd.DataFrame) else whole[:, where]
-        result = _follow(part, Trace(data, tuple(map(trace.columns.__getitem__, places)), trace.space), own)
+        before = Trace(data, tuple(map(trace.columns.__getitem__, places)), trace.space)
+        result = _follow(part, before, _cut(whole, where))
         stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
     return list(map(stacked.__getitem__, sorted(stacked)))
 
 
-def _is_in_whole(part: Any, data: Any) -> bool:
-    """Tell whether a part of a ColumnTransformer is one step whose output is that of the whole, in its own width."""
-    name = _name(part)
-    return name in ENCODERS or (name in SCALERS and set(width(data)) <= {"float64"})
-
-
-def _union(step: Any, trace: Trace) -> list[Column]:
+def _union(step: Any, trace: Trace, whole: Any) -> list[Column]:
     """Return the columns of a FeatureUnion, part after part."""
     if step.transformer_weights is not None:
         raise refuse(
@@ -545,8 +541,35 @@ def _union(step: Any, trace: Trace) -> list[Column]:
     columns: list[Column] = []
     for _, part in step.transformer_list:
         if not (isinstance(part, str) and part == "drop"):
-            columns += _follow(part, trace).columns
+            columns += _follow(part, trace, _cut(whole, _next_columns(part, len(columns)))).columns
     return columns
+
+
+_SIDE_BY_SIDE: Final = {"ColumnTransformer": _stack, "FeatureUnion": _union}
+
+
+def _cut(whole: Any, where: slice | None) -> Any:
+    """Return some columns of the output of steps side by side; None if it or their place is not known."""
+    if whole is None or where is None:
+        return None
+    return whole.iloc[:, where] if isinstance(whole, pd.DataFrame) else whole[:, where]
+
+
+def _next_columns(part: Any, start: int) -> slice | None:
+    """Return where the output of a part of a FeatureUnion stands, if the part says how many columns it has."""
+    name = _name(part)
+    if name == "Pipeline":
+        return _next_columns(part.steps[-1][1], start)
+    if name == "ColumnTransformer":
+        count = max((where.stop for where in part.output_indices_.values()), default=0)
+    elif name == "OneHotEncoder":
+        dropped = [] if part.drop_idx_ is None else [place for place in part.drop_idx_ if place is not None]
+        count = sum(map(len, part.categories_)) - len(dropped)
+    elif name in ENCODERS or name in SCALERS:
+        count = part.n_features_in_
+    else:
+        return None
+    return slice(start, start + count)
 
 
 def _places_given(step: Any, trace: Trace) -> dict[int, int]:
@@ -577,20 +600,22 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     values = _numbers(trace)
     dtype = "float64"
     if trace.columns:
-        dtype = str(np.result_type(*width(trace.data)))
+        dtype = str(np.result_type(*set(width(trace.data))))
     columns = []
     for place, column in enumerate(trace.columns):
         checkpoint(_STAGE)
         if column.feature is None:
             columns.append(Column(None, constant=float(values[0, place]), dtype=dtype))
             continue
-        complete = dataclasses.replace(column, dtype=dtype, missing=_at_gap(coordinates, values, place, column, space))
+        missing = _at_gap(coordinates, values, place, column, space)
         if column.table is not None:
             table = _table(space[column.feature], values, place, unseen.get(column.feature, set()))
-            complete = Column(column.feature, table=table, dtype=dtype, missing=complete.missing)
+            columns.append(Column(column.feature, table=table, dtype=dtype, missing=missing))
         elif column.is_indicator:
-            complete = dataclasses.replace(complete, constant=float(values[0, place]))
-        columns.append(complete)
+            constant = float(values[0, place])
+            columns.append(dataclasses.replace(column, dtype=dtype, missing=missing, constant=constant))
+        else:
+            columns.append(dataclasses.replace(column, dtype=dtype, missing=missing))
     encoding = Encoding(tuple(columns), tuple(space.names), trace.is_sparse)
     if sp.issparse(values):
         own = sp.csc_array(encoding.sparse_matrix(coordinates).astype(np.float64))

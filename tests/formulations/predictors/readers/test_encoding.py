@@ -12,9 +12,10 @@ from draws import draws
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -28,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt.formulations.predictors.readers import read
+from ceopt.formulations.predictors.readers.model_input import probe_frame
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import Feature, Step
@@ -271,20 +273,65 @@ def test_columns_that_a_pipeline_drops_need_not_be_in_the_space_or_the_row(kind)
     assert ceopt.verify([answer.values], model, space, target="yes", factual=person[kept]).ok
 
 
-def test_each_step_runs_once_while_a_model_is_read(monkeypatch):
-    """The parts of a ColumnTransformer are cut from its output, and the rows that were followed are not run again."""
-    model, frame = _dropping("remainder")
-    runs = []
-    for step in (ColumnTransformer, StandardScaler, OneHotEncoder):
+_NUMBERS = ("numbers", StandardScaler(), ["debt", "income"])
+_LEVELS = ("levels", OneHotEncoder(), ["job"])
+_ONCE: dict[str, Any] = {
+    "parts": ColumnTransformer([_NUMBERS, _LEVELS, ("filled", SimpleImputer(), ["debt"])]),
+    "pipelines": ColumnTransformer([
+        ("numbers", make_pipeline(FunctionTransformer(), StandardScaler()), ["debt", "income"]),
+        ("levels", make_pipeline(FunctionTransformer(), OneHotEncoder(drop="first")), ["job"]),
+    ]),
+    "union": make_union(ColumnTransformer([_LEVELS]), "drop", ColumnTransformer([_NUMBERS])),
+    "union of steps": make_pipeline(
+        ColumnTransformer([_NUMBERS, ("rank", OrdinalEncoder(), ["job"])]),
+        make_union(MinMaxScaler(), make_pipeline(FunctionTransformer(), MaxAbsScaler()), RobustScaler()),
+    ),
+    "union of encoders": ColumnTransformer([
+        ("numbers", make_union(StandardScaler(), MinMaxScaler()), ["debt", "income"]),
+        ("levels", make_union(OrdinalEncoder(), OneHotEncoder(drop=["b"])), ["job"]),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _ONCE)
+def test_each_step_runs_once_while_a_model_is_read(monkeypatch, name):
+    """Parts side by side are cut from their output, and the rows that were followed are not run again."""
+    _, frame = _dropping("remainder")
+    frame = frame[["income", "job", "debt"]]
+    model = make_pipeline(_ONCE[name], LogisticRegression()).fit(frame, frame["income"] > 4.0)
+    runs: list[int] = []
+    for step in (
+        ColumnTransformer, FeatureUnion, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder,
+        OrdinalEncoder, SimpleImputer,
+    ):  # fmt: skip
         own = step.transform
-        monkeypatch.setattr(
-            step, "transform", lambda self, X, own=own, **rest: runs.append(type(self).__name__) or own(self, X, **rest)
-        )
-    predictor = read(model, FeatureSpace.infer(frame, categorical=["note"]))
-    assert sorted(runs) == ["ColumnTransformer", "OneHotEncoder", "StandardScaler"]
+        monkeypatch.setattr(step, "transform", lambda self, X, own=own: runs.append(id(self)) or own(self, X))
+    predictor = read(model, FeatureSpace.infer(frame, categorical=["job"]))
+    assert len(runs) == len(set(runs)) >= 2
     rows = predictor.space.coordinates(frame)
-    own = model.named_steps["columntransformer"].transform(frame)
+    own = model[0].transform(frame)
     np.testing.assert_array_equal(predictor.encoding.matrix(rows), own.toarray() if hasattr(own, "toarray") else own)
+
+
+def test_a_step_that_writes_into_its_rows_changes_nothing_for_the_next_model():
+    """The rows across a space are made once, and each model is given a copy."""
+    rows = np.random.default_rng(0).normal(5.0, 2.0, (40, 2))
+    space = FeatureSpace([Feature(name, kind="continuous", lower=0, upper=9) for name in "ab"])
+    models = [
+        make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(data, rows[:, 0] > 5.0)
+        for data in (rows.copy(), pd.DataFrame(rows, columns=["a", "b"]))
+    ]
+    before = probe_frame(space, {})
+    for model in [*models, *models]:
+        read(model, space)
+    pd.testing.assert_frame_equal(probe_frame(space, {}), before)
+
+
+def test_equal_spaces_have_rows_of_their_own():
+    """0 and 1 equal False and True, in a space as everywhere in Python, and encoders tell them apart."""
+    spaces = [FeatureSpace([Feature("owner", kind="binary", levels=levels)]) for levels in ((0, 1), (False, True))]
+    assert spaces[0] == spaces[1]
+    assert [probe_frame(space, {})["owner"].dtype.kind for space in spaces] == ["i", "b"]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
