@@ -198,6 +198,8 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.is_missing = Lookup(self, _names_with_gaps, _is_missing)
         self.is_code = Lookup(self, _names_with_codes, _is_code)
         self.above = Lookup(self, _no_names, _above)
+        #: What models that read the same columns have in common (``predictors/embed/embedded.py``).
+        self.atoms: dict[Any, Any] = {}
         #: Columns with requests that their rows do not reflect yet.
         self._unwritten: dict[str, AbstractCoordinate] = {}
         self._is_collecting = False

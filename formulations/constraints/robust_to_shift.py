@@ -520,7 +520,7 @@ def _write_linear(
 
 def _forms(inputs: Inputs, weights: Floats, constants: Floats) -> list[LinearForm]:
     """Return ``weights @ phi(x) + constants``, one form per row."""
-    return inputs.forms(weights @ inputs.matrix, weights @ inputs.offset + constants)
+    return inputs.atoms.forms(weights @ inputs.matrix, weights @ inputs.offset + constants)
 
 
 @final
@@ -532,6 +532,6 @@ class _Negatives:
     variables: Mapping[int, Any]
 
     def __call__(self, point: Mapping[str, float]) -> None:
-        seen = self.inputs.matrix @ self.inputs.values(point) + self.inputs.offset
+        seen = self.inputs.matrix @ self.inputs.atoms.values(point) + self.inputs.offset
         for j, variable in self.variables.items():
             variable.set_value(max(0.0, -float(seen[j])), skip_validation=True)

@@ -222,7 +222,7 @@ def _forms(inputs: Inputs, weights: Floats, *, triangular: bool = False) -> list
             np.arange(len(rows)), (np.abs(rows) > NO_ROBUST_ENTRY * np.abs(rows).max(initial=0.0)).argmax(axis=1)
         ]
         rows = rows * np.where(lead < 0.0, -1.0, 1.0)[:, None] + 0.0  # no -0
-    return inputs.forms(rows[:, :-1], rows[:, -1])
+    return inputs.atoms.forms(rows[:, :-1], rows[:, -1])
 
 
 @final

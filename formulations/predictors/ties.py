@@ -171,7 +171,7 @@ def _width_to_gap(column: Column, feature: Feature) -> float:
 
 
 def has_negligible_terms(predictor: Predictor) -> bool:
-    """Return whether some column's share of a first-layer sum is so small that ``Inputs.forms`` drops it from the row.
+    """Return whether some column's share of a first-layer sum is so small that ``Atoms.forms`` drops it from the row.
 
     That is below 1e-12, which decides only if all other columns are fixed.
     """

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import pandas as pd
@@ -403,8 +403,8 @@ def _extremes_of_terms(weights: Floats, low: Floats, high: Floats) -> tuple[Floa
 
 
 @final
-class Inputs:
-    r"""The encoded columns as affine functions of atoms, with exact ranges over the person's reach.
+class Atoms:
+    """What may vary of the columns that a model reads: one for all models that read the same columns of one block.
 
     Parameters
     ----------
@@ -417,8 +417,18 @@ class Inputs:
 
     Attributes
     ----------
-    matrix, offset
-        M (m, n), sparse where it is large, and o (m,).
+    numbers, levels
+        Raw columns that can move, of numbers, and of levels with the ranks that the pipeline was fitted on.
+    labels
+        Labels of the numbers that may take some, which come last among the numbers.
+    count
+        Number n of atoms.
+    of_column
+        First atom of the raw column that each column of the matrix reads, (m,); -1 where it cannot move.
+    of_numbers
+        Columns of the matrix that read a number that can move.
+    held
+        Coordinates at which columns that cannot move are, and from which numbers count; 0 of all others.
     pieces
         Slices of the atoms that vary on their own: one number with its labels, or all levels of one column (of which
         one is 1).
@@ -432,94 +442,62 @@ class Inputs:
 
     def __init__(self, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> None:
         self._x = x
-        encoding = predictor.encoding
-        read_from = dict.fromkeys(encoding.sources[read].tolist())
-        read_from.pop(-1, None)
-        moving = [place for place in read_from if not x.coordinate(encoding.names[place]).is_point]
-        numbers = [encoding.names[place] for place in moving if not x.space[encoding.names[place]].is_finite]
-        #: Labels of the numbers that may take some, which come before all others.
-        self._labels = {name: x.reach[name].labels for name in numbers if x.reach[name].labels}
-        self._numbers = (*(name for name in numbers if name not in self._labels), *self._labels)
+        names, sources = predictor.encoding.names, predictor.encoding.sources
+        places = dict.fromkeys(sources[read].tolist())
+        places.pop(-1, None)
+        moving = [names[place] for place in places if not x.coordinate(names[place]).is_point]
+        numbers = [name for name in moving if not x.space[name].is_finite]
+        self.labels = {name: x.reach[name].labels for name in numbers if x.reach[name].labels}
+        self.numbers = (*(name for name in numbers if name not in self.labels), *self.labels)
         unseen = predictor.unseen
-        self._levels: dict[str, Any] = {
-            name: _known(x.reach[name], unseen.get(name, frozenset()))
-            for name in map(encoding.names.__getitem__, moving)
-            if x.space[name].is_finite
+        self.levels: dict[str, Any] = {
+            name: _known(x.reach[name], unseen.get(name, frozenset())) for name in moving if x.space[name].is_finite
         }
-        plain = len(self._numbers) - len(self._labels)
-        with_labels = [1 + len(labels) for labels in self._labels.values()]
-        starts = np.cumsum([plain, *with_labels, *map(len, self._levels.values())]).tolist()
+        plain = len(self.numbers) - len(self.labels)
+        with_labels = [1 + len(labels) for labels in self.labels.values()]
+        starts = np.cumsum([plain, *with_labels, *map(len, self.levels.values())]).tolist()
+        self.count: int = starts[-1]
         groups = [slice(low, high) for low, high in pairwise(starts)]
         self.pieces = (*(slice(k, k + 1) for k in range(plain)), *groups)
         self.labelled = frozenset(piece.start for piece in groups[: len(with_labels)])
         self._starts = np.array([piece.start for piece in groups[len(with_labels) :]], dtype=np.intp)
-        self._at = np.array([piece.start for piece in self.pieces[: len(self._numbers)]], dtype=np.intp)
-        #: The atom of each number with labels while it takes one.
-        self._home = {name: x.numeric(name).home - x.numeric(name).origin for name in self._labels}
-        origins = np.array([x.numeric(name).origin for name in self._numbers], dtype=np.float64)
-        self.matrix = self._filled(encoding, read, origins, starts[-1])
-        parts = [x.numeric(name).interval for name in self._numbers]
+        self._at = np.array([piece.start for piece in self.pieces[: len(self.numbers)]], dtype=np.intp)
+        #: What a number with labels counts while it takes one.
+        self.home = {name: x.numeric(name).home - x.numeric(name).origin for name in self.labels}
+        origins = np.array([x.numeric(name).origin for name in self.numbers], dtype=np.float64)
+        parts = [x.numeric(name).interval for name in self.numbers]
         self.low = np.array([p.lower for p in parts]) - origins
         self.high = np.array([p.upper for p in parts]) - origins
         self._forms: dict[int, LinearForm] = {}
         #: What each atom is: (column, None) of a number itself, else (column, level or label).
-        self._atoms: list[tuple[str, float | None]] = [(name, None) for name in self._numbers[:plain]]
-        for name, labels in self._labels.items():
+        self._atoms: list[tuple[str, float | None]] = [(name, None) for name in self.numbers[:plain]]
+        for name, labels in self.labels.items():
             self._atoms += [(name, None), *((name, label) for label in labels)]
-        self._atoms += [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
+        self._atoms += [(name, rank) for name, ranks in self.levels.items() for rank in ranks]
 
-    def _filled(self, encoding: Encoding, read: NDArray[np.bool_], origins: Floats, width: int) -> Any:
-        """Return M, and set the offset."""
-        place_of = dict(zip(encoding.names, range(len(encoding.names)), strict=True))
-        #: Per raw column, and one more for constants: its first atom, -1 where it has none.
-        first = np.full(len(encoding.names) + 1, -1, dtype=np.intp)
-        for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True):
+        place_of = dict(zip(names, range(len(names)), strict=True))
+        first = np.full(len(names) + 1, -1, dtype=np.intp)  # one more, for columns that read nothing
+        for name, piece in zip((*self.numbers, *self.levels), self.pieces, strict=True):
             first[place_of[name]] = piece.start
-        atom = np.where(read, first[encoding.sources], -1)
+        self.of_column = np.where(read, first[sources], -1)
+        is_number = np.zeros(len(names) + 1, dtype=bool)
+        is_number[[place_of[name] for name in self.numbers]] = True
+        self.of_numbers = np.flatnonzero(read & is_number[sources])
+        self.held = np.zeros(len(names))
+        for place in places:
+            if first[place] < 0:
+                self.held[place] = x.reach[names[place]].only
+        self.held[[place_of[name] for name in self.numbers]] = origins
 
-        held = np.zeros(len(encoding.names) + 1)
-        for place in set(encoding.sources[read & (atom < 0)].tolist()) - {-1}:
-            held[place] = self._x.reach[encoding.names[place]].only
-        is_number = np.zeros(len(held), dtype=bool)
-        numbers = [place_of[name] for name in self._numbers]
-        is_number[numbers] = True
-        held[numbers] = origins
-        at_held = encoding.matrix(held[None, :-1])[0].astype(np.float64)
-        slopes, offsets = encoding.slopes
-        at_held[np.isnan(at_held) | ~read] = 0.0
-        self.offset = np.where((atom >= 0) & (held[encoding.sources] == 0.0), offsets, at_held)
-
-        of_numbers = np.flatnonzero((atom >= 0) & is_number[encoding.sources])
-        rows, atoms, values = [of_numbers], [atom[of_numbers]], [slopes[of_numbers]]
-        for name, labels in self._labels.items():
-            for i in np.flatnonzero(read & (encoding.sources == place_of[name])).tolist():
-                at_home = self.offset[i] + slopes[i] * self._home[name]
-                rows.append(np.full(len(labels), i))
-                atoms.append(atom[i] + 1 + np.arange(len(labels)))
-                values.append(encoding.columns[i].evaluate(labels).astype(np.float64) - at_home)
-        for name, targets, tables in encoding.tables:
-            if name not in self._levels:
-                continue
-            checkpoint("stating what the model reads")
-            places = np.array(targets)
-            ranks = np.array(self._levels[name])
-            (known,) = np.nonzero(ranks != MISSING)
-            row, column, own = entries_of(tables[ranks[known].astype(np.intp)])
-            rows.append(places[column])
-            atoms.append(first[place_of[name]] + known[row])
-            values.append(own)
-            if len(known) < len(ranks):
-                rows.append(places)
-                atoms.append(np.full(len(places), first[place_of[name]] + int(np.argmax(ranks == MISSING))))
-                values.append(encoding.at_gaps(targets))
-        row, at, own = map(np.concatenate, (rows, atoms, values))
-        kept = read[row] & ~np.isnan(own)
-        if encoding.is_wide:
-            entries: Any = (own[kept], (row[kept], at[kept]))
-            return sp.csr_array(entries, shape=(len(self.offset), width), dtype=np.float64)
-        matrix = np.zeros((len(self.offset), width))
-        matrix[row[kept], at[kept]] = own[kept]
-        return matrix
+    @classmethod
+    def of(cls, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> Self:
+        """Return the atoms of the columns that are read, made once for a block of columns."""
+        encoding = predictor.encoding
+        key = (encoding.names, encoding.sources.tobytes(), read.tobytes(), frozenset(predictor.unseen.items()))
+        if key not in x.atoms:
+            x.atoms[key] = cls(predictor, x, read)
+        found: Self = x.atoms[key]
+        return found
 
     @property
     def reach(self) -> Reach:
@@ -527,13 +505,7 @@ class Inputs:
         return self._x.reach
 
     # ---- ranges ------------------------------------------------------------------------------------------------------
-    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
-        """Return the least and greatest value of ``weights @ phi(x) + offset`` over the reach, (K,) each."""
-        low, high = self.extremes_of_atoms(weights @ self.matrix)
-        constant = weights @ self.offset + offset
-        return low + constant, high + constant
-
-    def extremes_of_atoms(self, weights: Floats) -> tuple[Floats, Floats]:
+    def extremes(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of ``weights @ a``, (K,) each: piece by piece, as pieces are free."""
         low, high = self._extremes_of_pieces(weights)
         return low.sum(axis=1), high.sum(axis=1)
@@ -541,12 +513,12 @@ class Inputs:
     def _extremes_of_pieces(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of each piece of ``weights @ a``, (K, pieces) each."""
         low, high = _extremes_of_terms(weights[:, self._at], self.low, self.high)
-        for place, (name, labels) in enumerate(self._labels.items(), len(self._numbers) - len(self._labels)):
+        for place, (name, labels) in enumerate(self.labels.items(), len(self.numbers) - len(self.labels)):
             first = self._at[place]
-            at_labels = weights[:, first, None] * self._home[name] + weights[:, first + 1 : first + 1 + len(labels)]
+            at_labels = weights[:, first, None] * self.home[name] + weights[:, first + 1 : first + 1 + len(labels)]
             low[:, place] = np.minimum(low[:, place], at_labels.min(axis=1))
             high[:, place] = np.maximum(high[:, place], at_labels.max(axis=1))
-        if self._levels:
+        if self.levels:
             low = np.hstack((low, np.minimum.reduceat(weights, self._starts, axis=1)))
             high = np.hstack((high, np.maximum.reduceat(weights, self._starts, axis=1)))
         return low, high
@@ -554,29 +526,29 @@ class Inputs:
     @property
     def has_labels(self) -> bool:
         """Whether a column that varies may be missing or, being a number, hold a code."""
-        return bool(self._labels) or any(MISSING in ranks for ranks in self._levels.values())
+        return bool(self.labels) or any(MISSING in ranks for ranks in self.levels.values())
 
     def starts_from_label(self, factual: Mapping[str, float]) -> bool:
         """Return whether the person holds a label in a column that varies."""
-        return any(self._x.space[name].is_label(factual[name]) for name in (*self._numbers, *self._levels))
+        return any(self._x.space[name].is_label(factual[name]) for name in (*self.numbers, *self.levels))
 
     def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels.
 
         There must be no labels.
         """
-        slopes = dict(zip(self._numbers, weights.T, strict=False))
+        slopes = dict(zip(self.numbers, weights.T, strict=False))
         tables = {}
-        for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
+        for (name, ranks), piece in zip(self.levels.items(), self.pieces[len(self.numbers) :], strict=True):
             tables[name] = np.zeros((len(weights), len(self._x.space[name].levels)))
             tables[name][:, list(ranks)] = weights[:, piece]
         return slopes, tables
 
     def unbounded(self, weights: Floats) -> str | None:
-        """Return the first column that the weights (K, m) read and that has no bound; None if all have."""
-        slopes = (weights @ self.matrix != 0.0).any(axis=0)[self._at]
+        """Return the first column that weights over the atoms (K, n) read and that has no bound; None if all have."""
+        slopes = (weights != 0.0).any(axis=0)[self._at]
         infinite = ~(np.isfinite(self.low) & np.isfinite(self.high))
-        return next((name for k, name in enumerate(self._numbers) if slopes[k] and infinite[k]), None)
+        return next((name for k, name in enumerate(self.numbers) if slopes[k] and infinite[k]), None)
 
     # ---- values and forms --------------------------------------------------------------------------------------------
     def values(self, point: Mapping[str, float]) -> Floats:
@@ -585,8 +557,8 @@ class Inputs:
         for name, value in self._atoms:
             if value is not None:
                 atoms.append(float(point[name] == value))
-            elif point[name] in self._labels.get(name, ()):
-                atoms.append(self._home[name])
+            elif point[name] in self.labels.get(name, ()):
+                atoms.append(self.home[name])
             else:
                 atoms.append(point[name] - self._x.numeric(name).origin)
         return np.array(atoms, dtype=np.float64)
@@ -656,9 +628,83 @@ class Inputs:
         if value is None:
             number = self._x.numeric(name)
             return number.amount() + LinearForm(-number.origin)
-        if name in self._labels:
+        if name in self.labels:
             return self._x.numeric(name).label_form(value)
         return self._x.coordinate(name).equals(value)
+
+
+@final
+class Inputs:
+    r"""The encoded columns of a model as affine functions of atoms, with exact ranges over the person's reach.
+
+    Parameters
+    ----------
+    predictor, x, read
+        As of :class:`Atoms`.
+
+    Attributes
+    ----------
+    atoms
+        What may vary.
+    matrix, offset
+        M (m, n), sparse where it is large, and o (m,).
+    """
+
+    def __init__(self, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> None:
+        self.atoms = atoms = Atoms.of(predictor, x, read)
+        encoding = predictor.encoding
+        at_held = encoding.matrix(atoms.held[None, :])[0].astype(np.float64)
+        at_held[np.isnan(at_held) | ~read] = 0.0
+        slopes, offsets = encoding.slopes
+        from_zero = (atoms.of_column >= 0) & (atoms.held[encoding.sources] == 0.0)
+        self.offset = np.where(from_zero, offsets, at_held)
+        self.matrix = self._filled(encoding, read, slopes)
+
+    def _filled(self, encoding: Encoding, read: NDArray[np.bool_], slopes: NDArray[np.floating[Any]]) -> Any:
+        """Return M."""
+        atoms = self.atoms
+        first = atoms.of_column
+        rows, places, values = [atoms.of_numbers], [first[atoms.of_numbers]], [slopes[atoms.of_numbers]]
+        for name, labels in atoms.labels.items():
+            for i in np.flatnonzero(read & (encoding.sources == encoding.names.index(name))).tolist():
+                at_home = self.offset[i] + slopes[i] * atoms.home[name]
+                rows.append(np.full(len(labels), i))
+                places.append(first[i] + 1 + np.arange(len(labels)))
+                values.append(encoding.columns[i].evaluate(labels).astype(np.float64) - at_home)
+        for name, targets, tables in encoding.tables:
+            if name not in atoms.levels:
+                continue
+            checkpoint("stating what the model reads")
+            own = np.array(targets)
+            ranks = np.array(atoms.levels[name])
+            (known,) = np.nonzero(ranks != MISSING)
+            row, column, entries = entries_of(tables[ranks[known].astype(np.intp)])
+            rows.append(own[column])
+            places.append(first[own[column]] + known[row])
+            values.append(entries)
+            if len(known) < len(ranks):
+                rows.append(own)
+                places.append(first[own] + int(np.argmax(ranks == MISSING)))
+                values.append(encoding.at_gaps(targets))
+        row, place, entries = map(np.concatenate, (rows, places, values))
+        kept = read[row] & ~np.isnan(entries)
+        shape = (len(self.offset), atoms.count)
+        if encoding.is_wide:
+            stored: Any = (entries[kept], (row[kept], place[kept]))
+            return sp.csr_array(stored, shape=shape, dtype=np.float64)
+        matrix = np.zeros(shape)
+        matrix[row[kept], place[kept]] = entries[kept]
+        return matrix
+
+    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of ``weights @ phi(x) + offset`` over the reach, (K,) each."""
+        low, high = self.atoms.extremes(weights @ self.matrix)
+        constant = weights @ self.offset + offset
+        return low + constant, high + constant
+
+    def unbounded(self, weights: Floats) -> str | None:
+        """Return the first column that the weights (K, m) read and that has no bound; None if all have."""
+        return self.atoms.unbounded(weights @ self.matrix)
 
 
 @final
@@ -676,9 +722,9 @@ class InputsWithin:
     def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
         self._inputs = inputs
         self._cutoff = cutoff
-        self._is_box = inputs.has_labels or inputs.starts_from_label(cutoff.factual)
+        self._is_box = inputs.atoms.has_labels or inputs.atoms.starts_from_label(cutoff.factual)
         if not self._is_box:
-            self._at_factual = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
+            self._at_factual = inputs.matrix @ inputs.atoms.values(cutoff.factual) + inputs.offset
 
     def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
         """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box.
@@ -690,8 +736,8 @@ class InputsWithin:
         if self._is_box or not atoms.any():
             return low, high
         at_factual = weights @ self._at_factual + offset
-        slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))
-        gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.reach)
+        slopes, tables = self._inputs.atoms.by_column(np.vstack((atoms, -atoms)))
+        gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.atoms.reach)
         return np.maximum(low, at_factual - gain[len(at_factual) :]), np.minimum(
             high, at_factual + gain[: len(at_factual)]
         )
@@ -732,7 +778,7 @@ class EmbeddedAffine(AbstractEmbedded):
         self._inputs = Inputs(predictor, x, core.reads)
         self._weights = core.weights @ self._inputs.matrix
         self._offset = core.weights @ self._inputs.offset + core.intercept
-        self._scores = self._inputs.forms(self._weights, self._offset)
+        self._scores = self._inputs.atoms.forms(self._weights, self._offset)
         self.publish_scores()
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
@@ -742,6 +788,6 @@ class EmbeddedAffine(AbstractEmbedded):
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return the least and greatest value over the reach, column by column."""
         row = np.array([list(weights)])
-        (low,), (high,) = self._inputs.extremes_of_atoms(row @ self._weights)
+        (low,), (high,) = self._inputs.atoms.extremes(row @ self._weights)
         constant = float((row @ self._offset)[0])
         return float(low) + constant, float(high) + constant

@@ -250,20 +250,20 @@ class AbstractNetwork(AbstractEmbedded):
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ atoms + constants``, one form per row."""
-        n = self._inputs.matrix.shape[1]
+        n = self._inputs.atoms.count
         outputs = self._outputs()
         forms = []
-        for form, row in zip(self._inputs.forms(weights[:, :n], constants), weights[:, n:].tolist(), strict=True):
+        for form, row in zip(self._inputs.atoms.forms(weights[:, :n], constants), weights[:, n:].tolist(), strict=True):
             terms = [(c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0]
             forms.append(LinearForm(form.constant, (*form.terms, *terms)))
         return forms
 
     def pieces_of(self, neuron: Neuron) -> list[NDArray[np.intp]]:
         """Return the atoms that a neuron reads, those together that are levels of one column, of which one is 1."""
-        first = self._inputs.matrix.shape[1]
+        first = self._inputs.atoms.count
         read = []
-        for piece in self._inputs.pieces:
-            if piece.start in self._inputs.labelled:  # an amount, and labels that are all 0 beside it
+        for piece in self._inputs.atoms.pieces:
+            if piece.start in self._inputs.atoms.labelled:  # an amount, and labels that are all 0 beside it
                 read += [np.array([k]) for k in range(piece.start, piece.stop) if neuron.weights[k] != 0.0]
             elif neuron.weights[piece].any():
                 read.append(np.arange(piece.start, piece.stop))
@@ -274,8 +274,8 @@ class AbstractNetwork(AbstractEmbedded):
 
     def spans(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of ``weights @ atoms``, (K,) each, every piece and output for itself."""
-        n = self._inputs.matrix.shape[1]
-        low, high = self._inputs.extremes_of_atoms(weights[:, :n])
+        n = self._inputs.atoms.count
+        low, high = self._inputs.atoms.extremes(weights[:, :n])
         outputs = self._outputs()
         least = np.array([v.lb for v in outputs], dtype=float)
         most = np.array([v.ub for v in outputs], dtype=float)  # None, where there is no bound, becomes NaN
@@ -363,7 +363,7 @@ class AbstractNetwork(AbstractEmbedded):
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set every variable by a forward pass."""
-        atoms = self._inputs.values(point)
+        atoms = self._inputs.atoms.values(point)
         for layer in self._written:
             outputs = layer.weights @ atoms + layer.bias
             for k, (y, neuron) in enumerate(zip(layer.outputs, layer.neurons, strict=True)):

@@ -240,7 +240,7 @@ def test_inputs_of_linear_models_and_networks_are_the_encodings_own(seed, hidden
 
     for point in _points(model.x.reach):
         row = encoding.matrix(point_row(SPACE, point))[0]
-        np.testing.assert_allclose(inputs.matrix @ inputs.values(point) + inputs.offset, row, atol=1e-12)
+        np.testing.assert_allclose(inputs.matrix @ inputs.atoms.values(point) + inputs.offset, row, atol=1e-12)
         sums.append(float(weights[0] @ row))
         if len(sums) % 7 == 1:
             _placed(model, point)

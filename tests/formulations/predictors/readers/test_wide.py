@@ -99,7 +99,7 @@ def test_stating_one_hot_columns_is_linear_in_the_levels() -> None:
     ).x
     found = inputs.Inputs(predictor, x, np.ones(len(predictor.encoding.columns), dtype=bool))
     assert held(found.matrix) == WIDE + 89
-    (form,) = found.forms(np.ones((1, WIDE + 89)), np.zeros(1))
+    (form,) = found.atoms.forms(np.ones((1, WIDE + 89)), np.zeros(1))
     assert len(form.terms) == WIDE + 89
 
 
