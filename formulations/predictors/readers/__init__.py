@@ -138,7 +138,7 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
         require_agreement(predictor, opened, reader, data, place.followed)
     except UnsupportedModelError as error:
         raise gap_refusal(opened, space) or error from error.__cause__
-    return dataclasses.replace(predictor, model=model)
+    return predictor if opened is model else dataclasses.replace(predictor, model=model)
 
 
 def open_model(model: Any) -> Any:
