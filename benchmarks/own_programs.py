@@ -27,6 +27,7 @@ MEASURES = (
 ROUNDS = 5
 ROOT = Path(__file__).resolve().parents[1]
 BEFORE = "0.2.0"
+CLOCKS = ("seconds", "processor")
 GUROBI_ML = "gurobi-machinelearning"
 #: What each task is, and what its times are compared with.
 TOLD = {
@@ -84,26 +85,28 @@ def main() -> None:
 def text_of(record: dict[str, Any]) -> str:
     """Tabulate the medians of each task."""
     beside = ", ".join(f"{name} {version}" for name, version in record["beside"].items())
-    parts = [
-        f"{record['settings']['rounds']} rounds, in turns; medians of wall seconds. Beside: {beside or 'nothing'}."
-    ]
+    rounds = record["settings"]["rounds"]
+    parts = [f"{rounds} rounds, in turns; medians of seconds, and of the processor's. Beside: {beside or 'nothing'}."]
     for task, told in TOLD.items():
         ways = list(dict.fromkeys(one["way"] for one in record["records"] if one["task"] == task))
         if not ways:
             continue
-        medians = {way: _median(record["records"], task, way, "seconds") for way in ways}
+        medians = {key: {way: _median(record["records"], task, way, key) for way in ways} for key in CLOCKS}
         lines = []
         for way in ways:
             of_way = [one for one in record["records"] if (one["task"], one["way"]) == (task, way)]
-            ratio = f"{medians[way] / medians[ways[0]]:.2f}"
+            times = []
+            for of_clock in medians.values():
+                times += [f"{of_clock[way]:.2f}", f"{of_clock[way] / of_clock[ways[0]]:.2f}"]
             values = of_way[0]["value"]
             shown = ""
             if values is not None:
                 shown = f"{sum(values):.6f}" if isinstance(values, list) else f"{values:.6f}"
             solving = "" if "solving" not in of_way[0] else f"{_median(record['records'], task, way, 'solving'):.2f}"
             statuses = " ".join(sorted({one["status"] for one in of_way}))
-            lines.append([way, f"{medians[way]:.2f}", ratio, solving, shown, statuses])
-        head = ["way", "seconds", "of the first", "solving beside it, s", "objective (sum)", "status"]
+            lines.append([way, *times, solving, shown, statuses])
+        clocks = ["seconds", "of the first", "processor", "of the first"]
+        head = ["way", *clocks, "solving beside it, s", "objective (sum)", "status"]
         parts += [f"## {task.capitalize()}", told, common.markdown_table(head, lines)]
     return "\n\n".join(parts)
 
