@@ -366,13 +366,13 @@ class _Memory:
     """The models that were read last, by content and space; it changes as models are read."""
 
     def __init__(self) -> None:
-        self._models: OrderedDict[tuple[str, FeatureSpace], ReadModel] = OrderedDict()
+        self._models: OrderedDict[tuple[Any, ...], ReadModel] = OrderedDict()
         self._numbers = 0
         self._lock = Lock()
 
     def get(self, content: str, space: FeatureSpace) -> ReadModel | None:
         """Return the model that was read of this content, None if there is none; it is the last one from now on."""
-        key = (content, space)
+        key = _key(content, space)
         with self._lock:
             known = self._models.get(key)
             if known is not None:
@@ -381,7 +381,7 @@ class _Memory:
 
     def keep(self, content: str, space: FeatureSpace, known: ReadModel) -> None:
         """Keep a model, and drop those that were not read for the longest time if they are too many and too large."""
-        key = (content, space)
+        key = _key(content, space)
         with self._lock:
             former = self._models.pop(key, None)
             if former is not None:
@@ -397,6 +397,11 @@ class _Memory:
         with self._lock:
             self._models.clear()
             self._numbers = 0
+
+
+def _key(content: str, space: FeatureSpace) -> tuple[Any, ...]:
+    """Return what a reading is known by: levels 0 and 1 equal False and True, but are told apart in what is shown."""
+    return content, space, tuple(type(feature.levels[0]) for feature in space if feature.levels)
 
 
 _MEMORY: Final = _Memory()

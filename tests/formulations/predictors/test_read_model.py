@@ -130,6 +130,14 @@ def test_a_model_that_was_fitted_again_is_read_again_and_a_copy_is_not(monkeypat
     assert predictors.read(model, SPACE.update("age", upper=99)) is not again
 
 
+def test_levels_are_shown_as_the_space_has_them_though_0_equals_false() -> None:
+    tree = DecisionTreeClassifier(max_depth=1).fit(pd.DataFrame({"home": [0, 1, 0, 1]}), [0, 1, 0, 1])
+    for levels in ((0, 1), (False, True)):
+        space = ceopt.FeatureSpace([ceopt.Feature("home", kind="binary", levels=levels)])
+        (pair,) = predictors.read(tree, space).splits["home"]
+        assert [type(level) for level in pair] == [type(level) for level in levels]
+
+
 def test_a_file_that_was_written_again_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     xgboost = pytest.importorskip("xgboost")
     asked = reads(monkeypatch)
