@@ -12,6 +12,8 @@ from typing import Any
 import common
 import numpy as np
 import pandas as pd
+import provenance
+import records as kept_records
 from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 
 import ceopt
@@ -52,7 +54,9 @@ def outliers_of(name: str) -> Any:
     return common.fit(task(name), IsolationForest(contamination=CONTAMINATION, random_state=common.SEED))
 
 
-def asked(name: str, kind: str, n: int, row: pd.DataFrame, limit_s: float, *, is_ruled: bool) -> dict[str, Any]:
+def asked(  # noqa: PLR0917 - what a question is made of
+    name: str, kind: str, n: int, row: pd.DataFrame, limit_s: float, solver: str = "auto", *, is_ruled: bool
+) -> dict[str, Any]:
     """Ask for a person's nearest answers and let the library say which of them it flags."""
     bunch = task(name).bunch
     usual = outliers_of(name)
@@ -67,6 +71,7 @@ def asked(name: str, kind: str, n: int, row: pd.DataFrame, limit_s: float, *, is
             constraints=[ceopt.NotAnOutlier(usual)] if is_ruled else [],
             data=task(name).train,
             time_limit_s=limit_s,
+            solver=solver,
         )
         flags = []
         if len(result):
@@ -169,7 +174,22 @@ def text_of(record: dict[str, Any]) -> str:
             "processor without one, and 276 with it."
         )
         parts += [words, common.markdown_table(head, rows)]
+    if "scip" in record:
+        parts.append(by_scip(record["scip"]))
     return "\n\n".join(parts)
+
+
+def by_scip(said: dict[str, Any]) -> str:
+    """Return what SCIP says of what HiGHS left open."""
+    sentences = [f"`--scip {said['limit_s']}` asks SCIP about these, at commit `{said['commit']}`."]
+    for one in said["asked"]:
+        costs = ", ".join(f"{cost:.6g}" for cost in one["costs"])
+        end = "all proved" if is_closed(one) else "not all proved"
+        sentences.append(
+            f"The {one['n']} answers of the row that {len(one['rows'])} of the people share ({one['data']}, "
+            f"{one['model']}) cost {costs}, {end}, in {one['seconds']:.0f} seconds, {one['cpu']:.0f} of a processor."
+        )
+    return " ".join(sentences)
 
 
 def amounts_in(name: str, row: int) -> int:
@@ -197,6 +217,28 @@ def open_ones(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def asked_of_scip(limit_s: float) -> None:
+    """Ask SCIP what the page has open, one question for all people of one row, and add what it says to the page."""
+    record = kept_records.read(common.RESULTS / "outliers.json")
+    found: list[dict[str, Any]] = []
+    for one in record["open"]:
+        row = task(one["data"]).bunch.data.loc[[one["row"]]]
+        question = {"data": one["data"], "model": one["model"], "n": one["n"]}
+        for before in found:
+            same = row.equals(task(one["data"]).bunch.data.loc[[before["rows"][0]]].set_axis(row.index))
+            if same and all(before[word] == value for word, value in question.items()):
+                before["rows"].append(one["row"])
+                break
+        else:
+            said = asked(one["data"], one["model"], one["n"], row, limit_s, "scip", is_ruled=True)
+            found.append({**question, "rows": [one["row"]], **said})
+    source = provenance.source(MEASURES)["commit"]
+    record["scip"] = {"limit_s": limit_s, "commit": source, "asked": found}
+    record = kept_records.kept(record)
+    (common.RESULTS / "outliers.md").write_text(common.page(TITLE, text_of, record), encoding="utf-8")
+    kept_records.write(common.RESULTS / "outliers.json", record)
+
+
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -211,6 +253,7 @@ def options() -> argparse.Namespace:
         help="what begins so, as 'heloc/forest of 50/3'; runs share a journal, the last writes the page",
     )
     parser.add_argument("--now", action="store_true", help="ask nothing: the page of those asked so far")
+    parser.add_argument("--scip", type=int, default=0, help="seconds of SCIP for what the page says is open; no more")
     parser.add_argument("--quick", action="store_true", help="three people each, to see that it runs; writes nothing")
     return parser.parse_args()
 
@@ -265,6 +308,9 @@ def answered(
 def main() -> None:
     """Ask all, and go on where an earlier run stopped; then ask again, with more time, what is open with the rule."""
     args = options()
+    if args.scip:
+        asked_of_scip(args.scip)
+        return
     count = 3 if args.quick else args.rows
     settings = {"people": count, "limit_s": args.limit}
     name = "outliers-quick" if args.quick else "outliers"
