@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, final
@@ -74,7 +74,7 @@ class _Pickler(pickle.Pickler):
         return _held, parts(obj)
 
 
-@cache
+@lru_cache(1024)
 def _parts_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     """Return what stands for objects of a class; None for those that are pickled as they are."""
     if issubclass(kind, np.ma.MaskedArray):
@@ -93,7 +93,7 @@ def _parts_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     return None
 
 
-@cache
+@lru_cache(1024)
 def _name_of(dtype: np.dtype[Any]) -> str:
     return str(dtype)
 

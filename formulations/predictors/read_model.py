@@ -29,7 +29,7 @@ from ceopt.formulations.predictors.representation import (
 from ceopt.formulations.predictors.ties import link_rounding, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING, Feature
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, types_in
 from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 
@@ -372,7 +372,7 @@ class _Memory:
 
     def get(self, content: str, space: FeatureSpace) -> ReadModel | None:
         """Return the model that was read of this content, None if there is none; it is the last one from now on."""
-        key = _key(content, space)
+        key = (content, space, types_in(space))
         with self._lock:
             known = self._models.get(key)
             if known is not None:
@@ -381,7 +381,7 @@ class _Memory:
 
     def keep(self, content: str, space: FeatureSpace, known: ReadModel) -> None:
         """Keep a model, and drop those that were not read for the longest time if they are too many and too large."""
-        key = _key(content, space)
+        key = (content, space, types_in(space))
         with self._lock:
             former = self._models.pop(key, None)
             if former is not None:
@@ -397,11 +397,6 @@ class _Memory:
         with self._lock:
             self._models.clear()
             self._numbers = 0
-
-
-def _key(content: str, space: FeatureSpace) -> tuple[Any, ...]:
-    """Return what a reading is known by: levels 0 and 1 equal False and True, but are told apart in what is shown."""
-    return content, space, tuple(type(feature.levels[0]) for feature in space if feature.levels)
 
 
 _MEMORY: Final = _Memory()

@@ -94,22 +94,19 @@ class Column:
 
     def evaluate(self, coordinates: ArrayLike) -> Floats:
         """Return what the library computes at coordinates (numbers, or ranks of levels, or missing), in ``dtype``."""
-        x: Floats = np.asarray(coordinates, dtype=np.float64)
-        is_missing = None
-        if self.feature is not None and (x == MISSING).any():
-            is_missing = x == MISSING
-            x = np.where(is_missing, 0.0, x)
-        with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
-            if self.feature is None or self.is_indicator:
-                x = np.full(x.shape, self.constant)
-            elif self.table is not None:
-                x = np.asarray(self.table, dtype=np.float64)[x.astype(np.intp)]
-            else:
-                for step in self.steps:
-                    x = step.apply(x)
-            if is_missing is not None:
-                x = np.where(is_missing, np.float64(self.at_gap), x)
-            return x.astype(self.dtype, copy=False)
+        x = np.asarray(coordinates, dtype=np.float64)
+        gap = np.float64(self.constant if self.feature is None else self.at_gap)
+        return _computed(x, self._of_known, gap, self.dtype)
+
+    def _of_known(self, x: Floats) -> Floats:
+        """Return what becomes of cells that are not missing, not yet in ``dtype``."""
+        if self.feature is None or self.is_indicator:
+            return np.full(x.shape, self.constant)
+        if self.table is not None:
+            return np.asarray(self.table, dtype=np.float64)[x.astype(np.intp)]
+        for step in self.steps:
+            x = step.apply(x)
+        return x
 
     def affine(self) -> tuple[float, float]:
         """Return ``(slope, offset)`` of the steps in exact arithmetic, each rounded once to a float; of amounts.
@@ -223,17 +220,25 @@ class _AlikeNumbers:
 
     def evaluate(self, values: Floats) -> Floats:
         """Return what :meth:`Column.evaluate` does of each column: values and result are (n, k)."""
-        is_missing = values == MISSING
-        has_gaps = is_missing.any()
-        x = np.where(is_missing, 0.0, values) if has_gaps else values
-        with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
-            if self.constants is not None:
-                x = np.broadcast_to(self.constants, x.shape)
-            for step, operands in self.steps:
-                x = step.apply(x, operands)
-            if has_gaps:
-                x = np.where(is_missing, self.gaps, x)
-            return x.astype(self.dtype, copy=False)
+        return _computed(values, self._of_known, self.gaps, self.dtype)
+
+    def _of_known(self, x: Floats) -> Floats:
+        if self.constants is not None:
+            return np.broadcast_to(self.constants, x.shape)
+        for step, operands in self.steps:
+            x = step.apply(x, operands)
+        return x
+
+
+def _computed(x: Floats, of_known: Callable[[Floats], Floats], gaps: Floats | np.float64, dtype: str) -> Floats:
+    """Return ``of_known(x)`` with ``gaps`` where a cell is missing, in ``dtype``."""
+    is_missing = x == MISSING
+    has_gaps = bool(is_missing.any())
+    with np.errstate(over="ignore", under="ignore"):  # overflow gives infinity, in the library as well
+        values = of_known(np.where(is_missing, 0.0, x) if has_gaps else x)
+        if has_gaps:
+            values = np.where(is_missing, gaps, values)
+        return values.astype(dtype, copy=False)
 
 
 @final
@@ -308,7 +313,8 @@ class Encoding:
 
     def at_gaps(self, targets: list[int]) -> NDArray[np.float64]:
         """Return what these columns are where the cell is missing, (columns,)."""
-        return np.array([self.columns[i].evaluate(MISSING) for i in targets], dtype=np.float64)
+        columns = [self.columns[i] for i in targets]
+        return np.array([np.dtype(column.dtype).type(column.at_gap) for column in columns], dtype=np.float64)
 
     @classmethod
     def identity(cls, space: FeatureSpace, names: Sequence[str] | None = None) -> Self:

@@ -71,6 +71,11 @@ def point_row(space: FeatureSpace, point: Mapping[str, float]) -> Coordinates:
     return np.array([[point[name] for name in space.names]])
 
 
+def types_in(space: FeatureSpace) -> tuple[type, ...]:
+    """Return the types of all levels and codes: a space with 0 and 1 equals one with False and True."""
+    return tuple(type(value) for feature in space for value in (*feature.levels, *feature.codes))
+
+
 def frame_of(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
     """Return coordinates (n, d) as raw rows, or refuse those that ``space.frame`` refuses."""
     return space.frame([dict(zip(space.names, row, strict=True)) for row in points.tolist()])

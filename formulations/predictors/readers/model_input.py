@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.space import FeatureSpace, frame_of
+from ceopt.formulations.space.space import FeatureSpace, frame_of, types_in
 from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = [
@@ -269,18 +269,21 @@ def same_version(step: Any) -> Iterator[None]:
 def _kept(make: Callable[[FeatureSpace, Unseen], T]) -> Callable[[FeatureSpace, Unseen], T]:
     """Keep what is made for the last spaces: models of an ensemble or a bootstrap are read over the same one.
 
-    It is kept for the space itself: an equal one may hold 0 and 1 where another holds False and True.
+    Of equal spaces each whose levels are of other types has its own: encoders tell 0 and 1 from False and True.
     """
 
     @functools.lru_cache(maxsize=_KEPT)
-    def made_before(identity: int, space: FeatureSpace, unseen: frozenset[tuple[str, frozenset[int]]]) -> T:  # noqa: ARG001
+    def made_before(space: FeatureSpace, types: tuple[type, ...], unseen: frozenset[tuple[str, frozenset[int]]]) -> T:
+        del types  # by which it is known
         return make(space, dict(unseen))
 
     @functools.wraps(make)
     def made(space: FeatureSpace, unseen: Unseen) -> T:
         if len(space) * max(len(feature.levels) for feature in space) > _MOST_CELLS:
             return make(space, unseen)
-        return made_before(id(space), space, frozenset((name, frozenset(ranks)) for name, ranks in unseen.items()))
+        return made_before(
+            space, types_in(space), frozenset((name, frozenset(ranks)) for name, ranks in unseen.items())
+        )
 
     return made
 
