@@ -269,6 +269,8 @@ class Encoding:
     _levels: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
     #: What :attr:`slopes` found.
     _slopes: list[tuple[Floats, Floats]] = field(init=False, repr=False, compare=False, default_factory=list)
+    #: The one row that was computed last: a person is asked about again and again.
+    _last: dict[bytes, Floats] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         place = dict(zip(self.names, range(len(self.names)), strict=True))
@@ -376,6 +378,17 @@ class Encoding:
                 "Encoding.matrix", f"one coordinate for each of {len(self.names)} columns",
                 f"the array has shape {x.shape}", "Give one row per person, columns in the order of .names.",
             )  # fmt: skip
+        if len(x) != 1 or self.is_wide:
+            return self._matrix(x)
+        row = x.tobytes()
+        matrix = self._last.get(row)
+        if matrix is None:
+            matrix = self._matrix(x)
+            self._last.clear()
+            self._last[row] = matrix
+        return matrix.copy()
+
+    def _matrix(self, x: Floats) -> Floats:
         matrix = np.empty((len(x), len(self.columns)), dtype=self.dtype)
         targets, constants = self._constants
         matrix[:, targets] = constants

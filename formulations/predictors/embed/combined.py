@@ -58,7 +58,6 @@ class AbstractCombined(AbstractEmbedded):
         for position, member in enumerate(members):
             self.add_component(f"member_{position}", member)
         self.link()
-        self.publish_scores()
 
     def link(self) -> None:
         """Write the rows that the members' scores need."""

@@ -72,7 +72,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``probability[label]`` for a classifier that gives some, as linear expressions.
     score
         ``score[label]`` for a classifier (one score: that of the second label, and its negative for the first);
-        ``score`` for a regressor. In the model's own units.
+        ``score`` for a regressor. In the model's own units; made when first asked for.
     """
 
     def __init__(self, predictor: Predictor, x: AbstractColumns, manifest: Manifest) -> None:
@@ -264,19 +264,22 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         del admits
         raise AssertionError
 
-    def publish_scores(self) -> None:
-        """Name the scores once the block's variables exist."""
+    def __getattr__(self, name: str) -> Any:
+        """Return the scores as expressions, made when first asked for: most programs never name them."""
+        if name != "score":
+            return super().__getattr__(name)
         core = self.predictor.core
-        if core.labels is None:
-            self.score = pyo.Expression(expr=self.combine((1.0,)).expression())
-            return
-        self.score = pyo.Expression(list(core.labels))
-        if core.n_scores == 1:
-            self.score[core.labels[0]] = self.combine((-1.0,)).expression()
-            self.score[core.labels[1]] = self.combine((1.0,)).expression()
-            return
-        for label, unit in zip(core.labels, np.eye(core.n_scores).tolist(), strict=True):
-            self.score[label] = self.combine(unit).expression()
+        with self.x.collecting():
+            if core.labels is None:
+                self.score = pyo.Expression(expr=self.combine((1.0,)).expression())
+                return self.score
+            self.score = pyo.Expression(list(core.labels))
+            units = np.eye(core.n_scores).tolist()
+            if core.n_scores == 1:
+                units = [[-1.0], [1.0]]
+            for label, unit in zip(core.labels, units, strict=True):
+                self.score[label] = self.combine(unit).expression()
+        return self.score
 
 
 # ==== The embedding error: the model in the program beside the model itself, at the current values of the variables ===
@@ -779,7 +782,6 @@ class EmbeddedAffine(AbstractEmbedded):
         self._weights = core.weights @ self._inputs.matrix
         self._offset = core.weights @ self._inputs.offset + core.intercept
         self._scores = self._inputs.atoms.forms(self._weights, self._offset)
-        self.publish_scores()
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores."""

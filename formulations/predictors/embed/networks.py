@@ -233,7 +233,6 @@ class AbstractNetwork(AbstractEmbedded):
         self.on = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
         self._written: list[_LayerVariables] = []
         self._score_weights, self._score_offset = self._write_layers()
-        self.publish_scores()
 
     def switch(self, neuron: Neuron) -> None:
         """Write rows (B) of one neuron that switches; a formulation may add its own."""

@@ -106,7 +106,6 @@ class AbstractForest(AbstractEmbedded):
                 rows.add(tree.position, sum_form(variable for _, variable in pairs), lower=1.0, upper=1.0)
         self._leaves_in_reach = [pairs for _, pairs in self._trees_with_leaves if pairs]
         self.link()
-        self.publish_scores()
 
     @property
     def core(self) -> TreeEnsemble:

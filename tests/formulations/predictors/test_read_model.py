@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
+from pyomo.core.expr.visitor import identify_variables
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -295,6 +296,41 @@ def test_several_rivals_have_no_one_score() -> None:
     read = predictors.read(model, ceopt.FeatureSpace.infer(X[["income", "age"]], moves={"age": "any"}))
     with pytest.raises(InvalidValueError, match=r"block\.margin"):
         read.signed("nurse")
+
+
+# ---- the scores of a block -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        MLPClassifier((4,), solver="lbfgs", max_iter=4000, alpha=0.1, random_state=0),
+        GradientBoostingClassifier(n_estimators=5, random_state=0),
+        RandomForestClassifier(5, max_depth=3, random_state=0),
+        VotingClassifier([("a", DecisionTreeClassifier(max_depth=2)), ("b", LogisticRegression())]),
+    ],
+)
+def test_scores_are_made_when_asked_for_of_a_clone_and_after_solving_too(estimator: Any) -> None:
+    model = pipeline(estimator)
+    m = pyo.ConcreteModel()
+    m.x = Factual(SPACE, X[model.predict(X) == "bad"].iloc[0])
+    m.p = embed(model, m.x)
+    m.good = Reaches(m.p, "good")
+    m.cost = pyo.Objective(expr=l1(m.x))
+    other = m.clone()
+    solve(m)
+    solve(other)
+    assert m.p.component("score") is None
+
+    row = m.x.decode()
+    coordinates = [list(SPACE.row(row).values())]
+    said = np.ravel(m.p.predictor.score(coordinates))[-1]
+    for program in (m, other, other.clone()):
+        assert pyo.value(program.p.score["good"]) == pytest.approx(said, abs=1e-6)
+        assert program.p.component("score") is program.p.score
+        assert list(program.p.score) == ["bad", "good"]
+    assert all(v.model() is other for v in identify_variables(other.p.score["good"]))
+    with pytest.raises(AttributeError, match="no attribute 'scores'"):
+        m.p.scores  # noqa: B018 - reading it is the test
 
 
 # ---- some columns of a space -----------------------------------------------------------------------------------------
