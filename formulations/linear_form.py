@@ -42,6 +42,8 @@ class LinearForm:
         """Return ``factor`` times this form; a zero factor drops the variables."""
         if factor == 0.0:
             return LinearForm()
+        if factor == 1.0:
+            return self
         return LinearForm(factor * self.constant, tuple((factor * c, v) for c, v in self.terms))
 
     def complement(self) -> LinearForm:

@@ -73,7 +73,7 @@ def point_row(space: FeatureSpace, point: Mapping[str, float]) -> Coordinates:
 
 def types_in(space: FeatureSpace) -> tuple[type, ...]:
     """Return the types of all levels and codes: a space with 0 and 1 equals one with False and True."""
-    return tuple(type(value) for feature in space for value in (*feature.levels, *feature.codes))
+    return space._types  # noqa: SLF001 - of the class below
 
 
 def frame_of(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
@@ -321,9 +321,11 @@ class FeatureSpace:
     {'age': 30.0, 'owner': 1.0}
     """
 
-    __slots__ = ("_by_name", "_features", "_gaps", "_limits")
+    __slots__ = ("_by_name", "_features", "_gaps", "_hash", "_limits", "_types")
     _features: tuple[Feature, ...]
     _by_name: dict[str, Feature]
+    _hash: int
+    _types: tuple[type, ...]
     _limits: tuple[Any, Any, Any]
     _gaps: np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -336,6 +338,9 @@ class FeatureSpace:
             raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
         check_labels(features)
         object.__setattr__(self, "_features", features)
+        object.__setattr__(self, "_hash", hash(features))
+        types = tuple(type(value) for feature in features for value in (*feature.levels, *feature.codes))
+        object.__setattr__(self, "_types", types)
         object.__setattr__(self, "_by_name", by_name)
         limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
         low, high, whole = np.split(limits, 3, axis=1)
@@ -595,7 +600,7 @@ class FeatureSpace:
         return self._features == other._features
 
     def __hash__(self) -> int:
-        return hash(self._features)
+        return self._hash
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"FeatureSpace is immutable, so {name} cannot be set. Use update, which makes a new one.")

@@ -472,6 +472,7 @@ class Atoms:
         self.low = np.array([p.lower for p in parts]) - origins
         self.high = np.array([p.upper for p in parts]) - origins
         self._forms: dict[int, LinearForm] = {}
+        self._bases: dict[tuple[int, ...], tuple[Floats, Any, list[Any]]] = {}
         #: What each atom is: (column, None) of a number itself, else (column, level or label).
         self._atoms: list[tuple[str, float | None]] = [(name, None) for name in self.numbers[:plain]]
         for name, labels in self.labels.items():
@@ -569,25 +570,32 @@ class Atoms:
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ a + constants``, one form per row, traces left out; makes the coordinates that occur."""
         weights, constants = self._without_traces(weights, constants)
-        used = np.flatnonzero(weights.any(axis=0)).tolist()
-        atoms = self._forms_of(used)
-        place: dict[int, int] = {}
-        held: list[Any] = []
-        terms = []
-        for row, atom in enumerate(atoms):
-            for c, v in atom.terms:
-                at = place.setdefault(id(v), len(held))
-                if at == len(held):
-                    held.append(v)
-                terms.append((row, at, c))
-        shift = np.array([atom.constant for atom in atoms])
+        used = np.flatnonzero(weights.any(axis=0))
+        shift, basis, held = self._basis(tuple(used.tolist()))
         kept = weights[:, used]
-        total = self._combined(kept, terms, len(held))
         forms = []
-        for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True):
+        for row, constant in zip(np.asarray(kept @ basis).tolist(), (kept @ shift + constants).tolist(), strict=True):
             read = [(c, v) for c, v in zip(row, held, strict=True) if c != 0.0]
             forms.append(LinearForm(constant, tuple(read)))
         return forms
+
+    def _basis(self, used: tuple[int, ...]) -> tuple[Floats, Any, list[Any]]:
+        """Return these atoms as ``shift + basis @ variables``; the last ones are kept, as many models read the same."""
+        if used not in self._bases:
+            atoms = self._forms_of(used)
+            place: dict[int, int] = {}
+            held: list[Any] = []
+            terms = []
+            for row, atom in enumerate(atoms):
+                for c, v in atom.terms:
+                    at = place.setdefault(id(v), len(held))
+                    if at == len(held):
+                        held.append(v)
+                    terms.append((row, at, c))
+            shift = np.array([atom.constant for atom in atoms])
+            self._bases.clear()
+            self._bases[used] = shift, self._matrix_of(terms, (len(used), len(held))), held
+        return self._bases[used]
 
     def _without_traces(self, weights: Floats, constants: Floats) -> tuple[Floats, Floats]:
         """Put pieces into the constants, at their middles, that move a row by less than rounding takes of its greatest.
@@ -605,16 +613,15 @@ class Atoms:
         return np.where(np.repeat(traces, widths, axis=1), 0.0, weights), constants
 
     @staticmethod
-    def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
-        """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
-        if width > WIDE:
+    def _matrix_of(terms: Sequence[tuple[int, int, float]], shape: tuple[int, int]) -> Any:
+        """Return a matrix given by its (row, column, entry), those of one place added up; sparse where it is wide."""
+        if shape[1] > WIDE:
             rows, columns, values = map(list, zip(*terms, strict=True))
-            basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
-        else:
-            basis = np.zeros((weights.shape[1], width))
-            for row, column, value in terms:
-                basis[row, column] += value
-        return np.asarray(weights @ basis)
+            return sp.csr_array((values, (rows, columns)), shape=shape, dtype=np.float64)
+        matrix = np.zeros(shape)
+        for row, column, value in terms:
+            matrix[row, column] += value
+        return matrix
 
     def _forms_of(self, atoms: Iterable[int]) -> list[LinearForm]:
         """Return these atoms as forms over the columns."""
