@@ -47,6 +47,14 @@ X = pd.DataFrame(
 )
 Y = np.where(np.sin(X["income"]) + (X["job"] == "nurse") + X["age"] / 60 > 1.2, "good", "bad")
 SPACE = ceopt.FeatureSpace.infer(X, moves={"age": "any"})
+#: A classifier of each kind of representation.
+CLASSIFIERS = [
+    LogisticRegression(),
+    MLPClassifier((4,), solver="lbfgs", max_iter=4000, alpha=0.1, random_state=0),
+    GradientBoostingClassifier(n_estimators=5, random_state=0),
+    RandomForestClassifier(5, max_depth=3, random_state=0),
+    VotingClassifier([("a", DecisionTreeClassifier(max_depth=2)), ("b", LogisticRegression())]),
+]
 
 
 def pipeline(estimator: Any) -> Any:
@@ -253,16 +261,7 @@ def test_models_of_some_columns_each_stand_in_one_program() -> None:
 
 
 # ---- a target as one score -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LogisticRegression(),
-        MLPClassifier((4,), solver="lbfgs", max_iter=4000, alpha=0.1, random_state=0),
-        GradientBoostingClassifier(n_estimators=5, random_state=0),
-        RandomForestClassifier(5, max_depth=3, random_state=0),
-        VotingClassifier([("a", DecisionTreeClassifier(max_depth=2)), ("b", LogisticRegression())]),
-    ],
-)
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
 @pytest.mark.parametrize("target", ["good", "bad"])
 def test_the_signed_score_says_what_the_model_says(estimator: Any, target: str) -> None:
     model = pipeline(estimator)
@@ -299,16 +298,7 @@ def test_several_rivals_have_no_one_score() -> None:
 
 
 # ---- the scores of a block -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LogisticRegression(),
-        MLPClassifier((4,), solver="lbfgs", max_iter=4000, alpha=0.1, random_state=0),
-        GradientBoostingClassifier(n_estimators=5, random_state=0),
-        RandomForestClassifier(5, max_depth=3, random_state=0),
-        VotingClassifier([("a", DecisionTreeClassifier(max_depth=2)), ("b", LogisticRegression())]),
-    ],
-)
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
 def test_scores_are_made_when_asked_for_of_a_clone_and_after_solving_too(estimator: Any) -> None:
     model = pipeline(estimator)
     m = pyo.ConcreteModel()
