@@ -13,8 +13,9 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
 from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.predictors.embed import embed_predictor
-from ceopt.formulations.predictors.reaches import Reaches
+from ceopt.formulations.predictors.reaches import Reaches, wanted_sums
 from ceopt.formulations.space.reachable import Reach
+from ceopt.formulations.targets import Target, parse_target
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.formulations.targets import Target
 
 __all__ = ["RecourseProgram", "recourse_program"]
 
@@ -63,6 +63,7 @@ def recourse_program(
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
     products: bool = False,
+    decides_only: bool = False,
     about: tuple[Predictor, Any] | None = None,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.
@@ -91,6 +92,9 @@ def recourse_program(
         Keep the splits of trees that decide nothing for this person, for answers that differ by any cell.
     products
         State products of columns as they are, for a solver that takes them, and not value by value.
+    decides_only
+        Nothing but the decision and the rules is asked of the embedded model: no row that leaves out its leaves, and no
+        other row over its scores. Leaves of trees that are worst for the decision then need no variables.
     about
         The model and the decision that rules are about, where others stand in for them here.
 
@@ -106,7 +110,12 @@ def recourse_program(
         x.cutoff = cutoff
         with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
             model.predictor = embedded = embed_predictor(
-                predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells
+                predictor,
+                x,
+                formulation=formulation,
+                cutoff=cutoff,
+                all_cells=all_cells,
+                more_in=_weights_in_rows(predictor, target) if decides_only else (),
             )
             model.valid = valid = Reaches(embedded, target, margin=margin, below=below)
             model.rules = pyo.Block(concrete=True)
@@ -119,3 +128,9 @@ def recourse_program(
                 model.rules.add_component(name, imposed[position][1])
             model.cost = pyo.Objective(expr=cost.build(x))
     return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))
+
+
+def _weights_in_rows(predictor: Predictor, target: Target | Any) -> tuple[tuple[float, ...], ...]:
+    """Return the weights of the scores in the rows of a decision, each of which wants more."""
+    checked = target if isinstance(target, Target) else parse_target(target, predictor.labels)
+    return tuple(one.weights for _, sums in wanted_sums(predictor.core, checked) for one in sums)

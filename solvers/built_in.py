@@ -11,6 +11,13 @@ _LINEAR = frozenset({Class.LP, Class.MILP})
 _CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
 _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
+#: Of SCIP's heuristics those that dive, or solve programs of their own.
+_SCIP_HEURISTICS = (
+    "adaptivediving", "alns", "conflictdiving", "crossover", "distributiondiving", "farkasdiving", "feaspump",
+    "fracdiving", "gins", "guideddiving", "intshifting", "linesearchdiving", "lpface", "objpscostdiving", "oneopt",
+    "pscostdiving", "randrounding", "rens", "rins", "rootsoldiving", "shifting", "veclendiving",
+)  # fmt: skip
+
 
 def _gurobi_licence() -> Licence:
     from ceopt.solvers.gurobi import licence
@@ -41,6 +48,19 @@ BUILT_IN: Final = (
         # Strong branching solves dozens of relaxations a node: of two forests on 20 columns 5 nodes took 60 s with it,
         # and the whole tree of 133 nodes 27 s without.
         large={"mip_pscost_minreliable": 0},
+        light={
+            "mip_pscost_minreliable": 0,
+            "mip_pool_soft_limit": 1,
+            "mip_pool_age_limit": 0,
+            "mip_lp_age_limit": 0,
+            "mip_allow_cut_separation_at_nodes": False,
+            "mip_detect_symmetry": False,
+            "mip_heuristic_effort": 0.0,
+            "mip_heuristic_run_rins": False,
+            "mip_heuristic_run_rens": False,
+            "mip_heuristic_run_root_reduced_cost": False,
+            "mip_heuristic_run_feasibility_jump": False,
+        },
         takes_start=True,
         streams=True,
         takes_callback=True,
@@ -62,6 +82,11 @@ BUILT_IN: Final = (
         supports=_QUADRATIC | {Class.NONCONVEX, Class.NONCONVEX_EXP},
         session=Imported("ceopt.solvers.scip:ScipSession"),
         exact={"numerics/feastol": 1e-9},
+        light={
+            "separating/maxroundsroot": 0,
+            "separating/maxrounds": 0,
+            **{f"heuristics/{name}/freq": -1 for name in _SCIP_HEURISTICS},
+        },
         takes_start=True,
         streams=True,
         takes_callback=True,

@@ -101,6 +101,8 @@ class Solver:
         Options under which integers are as whole as the solver can make them; slower, for where 1e-6 is too coarse.
     large
         Options for a program whose relaxation takes long.
+    light
+        Options for a linear program of trees with a good start: branching alone, with cuts and heuristics nearly off.
     pool
         Whether it enumerates the n best itself; else rows are added.
     takes_start
@@ -125,6 +127,7 @@ class Solver:
     licence: Callable[[], Licence] | None = None
     exact: Mapping[str, Any] = field(default_factory=dict)
     large: Mapping[str, Any] = field(default_factory=dict)
+    light: Mapping[str, Any] = field(default_factory=dict)
     pool: bool = False
     takes_start: bool = False
     streams: bool = False

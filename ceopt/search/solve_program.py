@@ -209,6 +209,13 @@ def size_of(compiled: CompiledModel) -> dict[str, int]:
     }
 
 
+def is_light(program: RecourseProgram, compiled: CompiledModel) -> bool:
+    """Whether a program with a start is best left to branching: trees, and nothing large, curved or multiplied."""
+    is_linear = compiled.Q is None and not compiled.cones and not compiled.quadratics
+    is_small = not any(rule.is_large for rule, _ in program.rules)
+    return program.embedded.predictor.is_trees and is_linear and is_small and not program.x.expands_products
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class RawSolve:
@@ -321,7 +328,10 @@ class ProgramSolver:
         compiled = compile_model(program.model)
         compiled_at = time.perf_counter()
         solver = _chosen(settings.solver, program, compiled)
+        values = None if start is None else start(program, compiled)
         options: dict[str, Any] = {}
+        if values is not None and pool == 1 and is_light(program, compiled):
+            options.update(solver.light)
         if any(rule.is_large for rule, _ in program.rules):
             options.update(solver.large)
         if exact:
@@ -333,7 +343,7 @@ class ProgramSolver:
         outcome = session.solve(
             time_limit_s=max(seconds - (compiled_at - began), _LEAST_S),
             relative_gap=relative_gap,
-            start=None if start is None else start(program, compiled),
+            start=values,
             pool=pool,
         )
         if program.x.expands_products and solver.name == "highs":
@@ -398,6 +408,7 @@ class ProgramSolver:
             cutoff=cutoff,
             all_cells=settings.n > 1 and (settings.diversity is None or settings.diversity.needs_all_cells),
             products=multiplies(settings.solver),
+            decides_only=not request.refused,
             about=(prepared.predictor, settings.target),
         )
         for point, diversity in request.barred:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
@@ -13,12 +14,13 @@ import pytest
 import ceopt
 from ceopt.formulations.constraints import AbstractRule
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
-from ceopt.formulations.predictors import Affine
+from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 from ceopt.search.prepare import prepare
 from ceopt.search.solve_program import (
     RETRIES,
     Person,
+    ProgramSolver,
     SolvedProgram,
     SolveRequest,
     beyond_the_budget,
@@ -32,9 +34,11 @@ from ceopt.search.solve_program import (
     without_large_rules,
 )
 from ceopt.settings import CheckedSettings, Settings
+from ceopt.solvers import solve
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Outcome, Stop
+from ceopt.solvers.registry import SOLVERS
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e6)])
 LABELS = ("no", "yes", "more")
@@ -452,3 +456,45 @@ def test_an_outcome_short_of_the_optimum_keeps_the_bound_that_it_has() -> None:
         found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
         assert len(solve.requests) == 2
         assert found.outcome.bound == kept
+
+
+def test_programs_of_trees_with_a_start_are_left_to_branching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HiGHS gets its light options for trees with a start; not without one, for other models, or where points count."""
+    seen: list[Mapping[str, Any]] = []
+    original = ceopt.search.solve_program.GuardedSession
+
+    def noted(*args: Any, **words: Any) -> Any:
+        seen.append(words["options"])
+        return original(*args, **words)
+
+    monkeypatch.setattr(ceopt.search.solve_program, "GuardedSession", noted)
+    stump = {"feature": 0, "threshold": 2.0, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    trees = TreeEnsemble([stump], labels=("no", "yes"), level=0.5)
+    point = {"income": 3.0}
+    for model, starts, n_incumbents, own, light in [
+        (trees, [(2.0, point)], 0, {}, True),
+        (trees, [], 0, {}, False),
+        (trees, [(2.0, point)], 2, {}, False),
+        (Affine([1.0], -2.0, labels=("no", "yes")), [(2.0, point)], 0, {}, False),
+        (trees, [(2.0, point)], 0, {"mip_heuristic_effort": 0.5}, True),
+    ]:
+        cost = ceopt.L1(scale={"income": 1.0})
+        prepared = prepare(model, SPACE, Settings(target="yes", cost=cost, solver="highs", solver_options=own))
+        factual = SPACE.row({"income": 1.0})
+        person = Person(factual, SPACE.frame([factual]), reach_of(SPACE, factual), SPACE)
+        request = SolveRequest(margin=0.0, starts=starts, n_incumbents=n_incumbents)
+        outcome = ProgramSolver(prepared, person).once(request, 10.0)
+        assert outcome.outcome.objective == pytest.approx(1.0, rel=1e-6)
+        assert seen.pop() == ({**SOLVERS["highs"].light, **own} if light else own)
+
+
+@pytest.mark.parametrize("name", ["highs", "scip"])
+def test_light_options_are_taken(name: str) -> None:
+    """A solver knows them all, and proves the same optimum with them."""
+    pytest.importorskip(SOLVERS[name].library)
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(6), domain=pyo.Binary)
+    m.row = pyo.Constraint(expr=sum((3 + k) * m.x[k] for k in range(6)) >= 11.5)
+    m.cost = pyo.Objective(expr=sum((2 + k % 3) * m.x[k] for k in range(6)))
+    found = solve(m, name, options=dict(SOLVERS[name].light))
+    assert (found.status, found.objective) == (ceopt.Status.OPTIMAL, pytest.approx(solve(m, name).objective))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyomo.common.gc_manager import PauseGC
@@ -30,7 +30,11 @@ FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
     "trees": {"ordered": OrderedTrees, "misic": MisicTrees, "leaf": LeafTrees},
 }
 #: What formulations by representation take beside the model and the columns.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"linear": (), "networks": ("cutoff",), "trees": ("cutoff", "all_cells")}
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "linear": (),
+    "networks": ("cutoff",),
+    "trees": ("cutoff", "all_cells", "more_in"),
+}
 
 
 def kind_of(predictor: Predictor) -> str:
@@ -136,9 +140,11 @@ def embed_predictor(
     formulation: str = "auto",
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
+    more_in: Sequence[tuple[float, ...]] = (),
 ) -> AbstractEmbedded:
     """Put a model as it was read on a block of columns; all else is as for :func:`embed`.
 
+    ``more_in``: weights of the scores in the only rows that there will be over them, each of which wants more.
     Levels on which the model's pipeline would fail are forbidden (``never_seen``).
     """
     check_formulation(predictor, formulation)
@@ -148,7 +154,10 @@ def embed_predictor(
             "Make it of this person: Cutoff(space, row, cost, limit).",
         )  # fmt: skip
     with PauseGC(), columns.collecting():  # looking again at what was just made takes twice the time of making it
-        block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
+        if isinstance(predictor.core, Combination):
+            more_in = ()
+        known = {"cutoff": cutoff, "all_cells": all_cells, "more_in": more_in}
+        block = _embedded(predictor, columns, formulation, known)
         for column, ranks in predictor.unseen.items():
             Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
     return block

@@ -70,6 +70,8 @@ class AbstractForest(AbstractEmbedded):
     manifest: Manifest
     #: Domain of the leaf variables; continuous if integral cuts make the leaves integral.
     leaf_domain: Any = pyo.NonNegativeReals
+    #: Whether leaves that are worst for all rows need no variable.
+    drops_worst = False
 
     def __init__(
         self,
@@ -78,8 +80,10 @@ class AbstractForest(AbstractEmbedded):
         *,
         cutoff: CostCutoff | None = None,
         all_cells: bool = False,
+        more_in: Sequence[tuple[float, ...]] = (),
     ) -> None:
         super().__init__(predictor, x, self.manifest)
+        self._more_in = more_in if self.drops_worst else ()
         routed = route(predictor)
         self.trees: tuple[PrunedTree, ...] = prune(routed, x.reach, cutoff=cutoff)
         cuts: set[NumberCut] = set()
@@ -90,8 +94,10 @@ class AbstractForest(AbstractEmbedded):
         #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=place_of))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]
+        dropped = {(tree.position, node) for tree in split_trees for node in self._worst_leaves(tree)}
+        places = [(tree.position, leaf.node) for tree in split_trees for leaf in tree.leaves]
         self.leaf = pyo.Var(
-            [(tree.position, leaf.node) for tree in split_trees for leaf in tree.leaves],
+            [place for place in places if place not in dropped],
             domain=self.leaf_domain,
             bounds=(0, 1),
         )
@@ -102,8 +108,12 @@ class AbstractForest(AbstractEmbedded):
         for tree in self.trees:
             pairs = [(leaf, variable_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
             self._trees_with_leaves.append((tree, pairs))
-            if len(pairs) != 1:  # without a leaf in reach the row 0 = 1 makes the program infeasible
-                rows.add(tree.position, sum_form(variable for _, variable in pairs), lower=1.0, upper=1.0)
+            if len(pairs) == 1:
+                continue
+            some = [variable for _, variable in pairs if variable is not None]
+            is_whole = len(some) == len(pairs)  # without a leaf in reach 0 = 1 makes the program infeasible
+            if is_whole or some:
+                rows.add(tree.position, sum_form(some), lower=1.0 if is_whole else None, upper=1.0)
         self._leaves_in_reach = [pairs for _, pairs in self._trees_with_leaves if pairs]
         self.link()
 
@@ -117,6 +127,14 @@ class AbstractForest(AbstractEmbedded):
     @abstractmethod
     def link(self) -> None:
         """Add the rows that connect the leaves and the columns."""
+
+    def _worst_leaves(self, tree: PrunedTree) -> frozenset[int]:
+        """Return the nodes of the leaves that are worst in all rows that want more: empty where no leaf is."""
+        if not self._more_in:
+            return frozenset()
+        values = [[_weighted(weights, leaf.value) for weights in self._more_in] for leaf in tree.leaves]
+        worst = [min(column) for column in zip(*values, strict=True)]
+        return frozenset(leaf.node for leaf, row in zip(tree.leaves, values, strict=True) if row == worst)
 
     def share_cuts(self) -> None:
         """Add the cuts of all trees as binaries to the person's numeric columns."""
@@ -224,8 +242,11 @@ class AbstractForest(AbstractEmbedded):
         terms: list[tuple[float, Any]] = []
         for pairs in self._leaves_in_reach:
             values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
-            # Subtract each tree's least leaf value: fewer nonzeros, and a tree with equal values adds no term.
+            # Subtract each tree's least leaf value: fewer nonzeros, and a tree with equal values adds no term. Leaves
+            # without a variable have it, or where less is wanted the greatest.
             floor = min(values)
+            if self._more_in and len(pairs) > 1:
+                floor = next((value for value, (_, z) in zip(values, pairs, strict=True) if z is None), floor)
             constant += floor
             terms.extend((value - floor, z) for value, (_, z) in zip(values, pairs, strict=True) if value != floor)
         return LinearForm(constant, tuple(terms)).scaled(1.0 / self.core.divisor)
@@ -245,8 +266,8 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _ends_in(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
-    """Return the indicator that a tree ends in one of the leaves at these positions."""
-    return sum_form(pairs[k][1] for k in positions)
+    """Return the indicator that a tree ends in one of the leaves at these positions, as far as they have variables."""
+    return sum_form(pairs[k][1] for k in positions if pairs[k][1] is not None)
 
 
 def _contains(box: Box, point: Mapping[str, float], reach: Reach) -> bool:
@@ -514,6 +535,9 @@ class OrderedTrees(AbstractForest):
 
     as y rests at home while b is 1; a leaf is left or right of a cut only with all labels that it admits.
 
+    Where all rows over the scores want more of them, as in ``explain``'s own programs, a leaf that is worst for all has
+    no variable, and the row of its tree is :math:`\sum_\ell z_{t\ell} \le 1`: z = 1 only if tree t ends in the leaf.
+
     For each tree with more than one leaf in reach, adds one variable per such leaf, one row, and at most two rows per
     distinct split left in it. MILP through the cuts and levels. Exact: the cuts lie between neighbouring values, so no
     epsilon is added.
@@ -523,6 +547,7 @@ class OrderedTrees(AbstractForest):
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
+    drops_worst = True
     manifest = Manifest(
         title="trees by ordered split binaries",
         formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
@@ -542,8 +567,9 @@ class OrderedTrees(AbstractForest):
                     sides[cut] = self.right_of(cut)
                 is_right, name = sides[cut]
                 index = (tree.position, *name)
-                lefts, rights = tree.sides(cut)
-                if lefts:
-                    left.add(index, _ends_in(pairs, lefts) + is_right, upper=1.0)
-                if rights:
-                    right.add(index, _ends_in(pairs, rights) + is_right.scaled(-1.0), upper=0.0)
+                for rows, side, positions, upper in zip(
+                    (left, right), (is_right, is_right.scaled(-1.0)), tree.sides(cut), (1.0, 0.0), strict=True
+                ):
+                    form = _ends_in(pairs, positions)
+                    if form.terms:
+                        rows.add(index, form + side, upper=upper)
