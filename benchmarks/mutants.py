@@ -94,7 +94,7 @@ NAMED = (
     ("ceopt/search/search.py", "_limit", "most * (1.0 - BOUND_ROUNDING)", "most * 0.9"),
     (_RULE, "_score_of_link", "_share_of(link, 0, scores) >= at_least", "_share_of(link, 0, scores) > at_least"),
     (_RULE, "_score_of_link", "_share_of(link, 1, scores) < at_least", "_share_of(link, 1, scores) <= at_least"),
-    ("ceopt/search/solve_check_repair.py", "solve_and_check", "repairs > MOST_REPAIRS", "repairs >= MOST_REPAIRS"),
+    ("ceopt/search/solve_check_repair.py", "solve", "repairs > MOST_REPAIRS", "repairs >= MOST_REPAIRS"),
     (
         "ceopt/search/solve_check_repair.py",
         "is_disproved",

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -37,6 +38,7 @@ from ceopt.search.conflict import Conflict
 from ceopt.search.phases import ASK_WHY
 from ceopt.search.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
 from ceopt.search.search import conflict_or_answer, search
+from ceopt.search.side_by_side import search_side_by_side
 from ceopt.search.state import without_unseen
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, each_of, printable
 
@@ -143,9 +145,10 @@ class Fit:
         if isinstance(settings.cost, str):
             name = settings.cost
         learned = Learned(known, self._rule)
-        prepared = prepare(model, space, replace(settings, cost=cost), starts=starts, learned=learned)
-        named = replace(prepared.settings, cost_name=name)
-        return replace(prepared, settings=named, fingerprints=known.fingerprints)
+        asked_now = replace(settings, cost=cost)
+        marks = known.fingerprints
+        prepared = prepare(model, space, asked_now, starts=starts, learned=learned, fingerprints=marks)
+        return replace(prepared, settings=replace(prepared.settings, cost_name=name))
 
     def _own_cost(self, cost: AbstractCost) -> AbstractCost:
         """Return a cost that fit does not know, or refuse it if it learns from data."""
@@ -184,8 +187,8 @@ def fit_of(
         but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
     used = X if data is None else usable_part(space, data).copy()
-    prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
-    prepared = replace(prepared, fingerprints=fingerprints_of(model, used))
+    known = fingerprints_of(model, used)
+    prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts, fingerprints=known)
     rows = rows_of(X, space)
     cost = prepared.settings.cost
     if isinstance(cost, RuleCharges):
@@ -489,6 +492,10 @@ def answers(
 
     Rows that were not begun before the time for all of them was used up come last, with None.
     """
+    if total_time_limit_s is None and joblib.effective_n_jobs(n_jobs) == 1 and isinstance(prepared, Prepared):
+        rows = [queries.iloc[[place]] for place in left]
+        together = search_side_by_side(prepared, rows, partial(_failed, prepared))
+        return ((left[k], result) for k, result in together)
     if total_time_limit_s is None:
         found = completed(
             "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
@@ -590,12 +597,18 @@ def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> Soluti
         if isinstance(prepared, BlackBoxQuestion):
             return prepared.answer(row, query_id=row.index[0])
         return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False, why_s=0.0)
-    except CeoptError as error:
-        return no_answer(row, str(error), prepared.options(), prepared.space)
-    except MemoryError:
-        return no_answer(row, OUT_OF_MEMORY, prepared.options(), prepared.space)
     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
-        return no_answer(row, f"{type(error).__name__}: {error}", prepared.options(), prepared.space)
+        return _failed(prepared, row, error)
+
+
+def _failed(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame, error: Exception) -> SolutionSet:
+    """Return the result of a person whose search raised an error."""
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, CeoptError):
+        reason = str(error)
+    elif isinstance(error, MemoryError):
+        reason = OUT_OF_MEMORY
+    return no_answer(row, reason, prepared.options(), prepared.space)
 
 
 def no_answer(

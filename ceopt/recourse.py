@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -43,6 +43,7 @@ from ceopt.result.solution_set import SolutionSet
 from ceopt.search.black_box_question import asked_once
 from ceopt.search.prepare import fingerprints_of, prepare
 from ceopt.search.search import result_without_model, search
+from ceopt.search.side_by_side import garbage_of_before_kept
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
@@ -217,9 +218,10 @@ def explain(
                 found = asked.answer(row)
         else:
             with until(began + settings.limit_s()):
-                prepared = prepare(model, space, settings, data=data, starts=starts)
-                prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
-            found = search(prepared, row, began=began)
+                known = fingerprints_of(model, data)
+                prepared = prepare(model, space, settings, data=data, starts=starts, fingerprints=known)
+            with garbage_of_before_kept():
+                found = search(prepared, row, began=began)
     except OutOfTimeError as error:
         return result_without_model(settings, space, row, stage=error.stage, began=began)
     except MemoryError:
@@ -465,7 +467,8 @@ random_state, solver_options, why, surrogate, starts
         why_s, kept_s = seconds_for_conflicts(prepared, len(queries), total_time_limit_s)
         rows_s = None if total_time_limit_s is None else total_time_limit_s - kept_s
         found = answers(prepared, queries, left, jobs, rows_s)
-        cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        with garbage_of_before_kept():
+            cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
         warn_of_rules(cohort.results)
         if total_time_limit_s is not None:
             why_s = min(why_s, total_time_limit_s - (time.monotonic() - began))

@@ -20,6 +20,10 @@ FIRST_REPAIR: Final = 2e-4
 START_MARGIN_ROUNDING: Final = 1e-6
 #: Share of an answer's cost that a default margin may add.
 COST_OF_MARGIN: Final = 1e-5
+#: Of the least margin that is safe near a person: what a model says of a point farther from the decision is believed
+#: where it was asked about many rows at once. The margin is 2.5e-6 of a person's way, or what the floats of the score
+#: make necessary, so that half of it is beyond what the order of a sum can shift.
+CLEAR_OF_THE_DECISION: Final = 0.5
 #: Share of the way to the decision that a change may add while a rule is what asks for it: at an optimum nothing is to
 #: spare, so that every change which helps by a hair seems to be asked for by the model.
 LITTLE_OF_THE_WAY: Final = 0.05

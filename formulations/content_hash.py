@@ -40,6 +40,21 @@ def content_of(thing: Any) -> str | None:
     return sink.text
 
 
+def code_of(thing: Any) -> frozenset[str]:
+    """Return the packages of all classes and functions that an object is made of, which its hash knows by name alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functools import partial
+    >>> sorted(code_of(partial(np.searchsorted, np.zeros(2))))
+    ['functools', 'numpy']
+    """
+    pickler = _Pickler(_Digest())
+    pickler.dump(thing)
+    return frozenset(pickler.code)
+
+
 @final
 class _Digest:
     """A file that keeps nothing of what is written to it but a hash."""
@@ -65,9 +80,12 @@ class _Pickler(pickle.Pickler):
     def __init__(self, sink: _Digest) -> None:
         super().__init__(sink, protocol=5)
         self.fast = True  # which objects are the same one, rather than equal, is lost in a copy; cycles are refused
+        self.code: set[str] = set()
 
     def reducer_override(self, obj: Any) -> Any:
         kind: type = type(obj)
+        named = obj if hasattr(obj, "__qualname__") else kind  # a class or a function itself
+        self.code.add(str(getattr(named, "__module__", None)).partition(".")[0])
         parts = _parts_of(kind)
         if parts is None:
             return NotImplemented

@@ -45,6 +45,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("others", deadline=None, derandomize=False, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile("same")
 
+
+@pytest.fixture(autouse=True)
+def _nothing_was_read_before() -> None:
+    """Let a test that slows, counts or fakes the reading of a model see it read, whatever tests ran before."""
+    if "ceopt.search.read_once" in sys.modules:
+        sys.modules["ceopt.search.read_once"].forget()
+
+
 #: Warnings of other libraries that --strict-warnings lets pass: whose each is, and why it does not matter.
 PASSING = (
     # ceopt's own ceopt.RuleWarning: tests ask for people who break rules on purpose. tests/explain/test_rules_beyond.py

@@ -162,7 +162,7 @@ def exhaustive(
     )
     try:
         with until(began + settings.limit_s()):
-            prepared = replace(prepare(model, space, settings), fingerprints=fingerprints_of(model, None))
+            prepared = prepare(model, space, settings, fingerprints=fingerprints_of(model, None))
             require_exact_rows(_WHO, prepared.settings.rules)
             return _answered(_Question(prepared, row, float(epsilon), limit, began), model, settings)
     except OutOfTimeError as error:  # in reading
@@ -180,8 +180,8 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
     found = question.by_walking(factual, reach)
     if found.status is Status.INFEASIBLE and settings.margin is None and not prepared.predictor.is_trees:
         # With a margin there is nothing; the model itself may still decide so, by a hair.
-        unforced = prepare(model, space, replace(settings, margin=0.0))
-        question = replace(question, prepared=replace(unforced, fingerprints=prepared.fingerprints))
+        unforced = prepare(model, space, replace(settings, margin=0.0), fingerprints=prepared.fingerprints)
+        question = replace(question, prepared=unforced)
         by_a_hair = question.by_walking(factual, reach)
         if len(by_a_hair):
             return by_a_hair

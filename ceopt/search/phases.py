@@ -34,9 +34,10 @@ from ceopt.search.solve_check_repair import (
     MOST_REPAIRS,
     accept_checked,
     attempt,
+    check_solved,
     find_starts,
     none_in_reach,
-    solve_and_check,
+    solve,
 )
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase, favourable, without_unseen
@@ -646,8 +647,8 @@ def _answered_under(state: State, wider: Enlarged) -> State:
     if check.valid and not check.broken:
         return replace(state, last=favourable())
     state = state.looking_for_next()
-    while state.phase is Phase.PROGRAM:
-        state = solve_and_check(state)
+    while state.phase is not Phase.MARGIN:
+        state = solve(state) if state.phase is Phase.PROGRAM else check_solved(state)
     return look_within_steps(look_within_margin(state))
 
 

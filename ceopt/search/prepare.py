@@ -37,6 +37,7 @@ from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.oracle.model import FavourableRows, ModelOracle, labels_in_target
 from ceopt.oracle.rows import coordinates_of
+from ceopt.search.read_once import Reading, read_once
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import (
     CeoptError,
@@ -159,8 +160,7 @@ class Prepared:
     read_s
         Seconds spent in :func:`prepare`.
     fingerprints
-        Hashes that identify model and data in a result; filled in by ``explain`` and ``Recourse``, not by
-        :func:`prepare`.
+        Hashes that identify model and data in a result, as ``explain`` and ``Recourse`` give them.
     """
 
     predictor: Predictor
@@ -262,12 +262,13 @@ def prepare(
     labelled: tuple[pd.DataFrame, Any] | None = None,
     starts: pd.DataFrame | None = None,
     learned: Learned | None = None,
+    fingerprints: Mapping[str, str] | None = None,
 ) -> Prepared:
     """Return the model read, the settings checked and the rules fitted; ``starts`` are the user's starting points.
 
     Rules that need the model receive it. Rules that learn receive the rows of the data that the model predicts to be in
     the target or, with ``labelled`` rows (X, y), those with a label in it. With ``learned`` no model is read and no
-    rule fitted again.
+    rule fitted again; with ``fingerprints`` none that was read before.
 
     Raises
     ------
@@ -279,10 +280,12 @@ def prepare(
     if data is not None and not isinstance(data, pd.DataFrame):
         raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
     if learned is None:
-        oracle, predictor = _read_model(model, space, data)
+        reading = read_once(
+            model, space, fingerprints or {}, has_data=data is not None, read=lambda: _read_model(model, space, data)
+        )
     else:
-        oracle = learned.prepared.oracle
-        predictor = learned.prepared.predictor
+        reading = Reading(model, None, learned.prepared.oracle, learned.prepared.predictor)
+    oracle, predictor = reading.oracle, reading.predictor
     checked = settings.check(space, predictor.labels, data=data)
     start_points = None
     if starts is not None:
@@ -301,7 +304,7 @@ def prepare(
     checkpoint("fitting the rules to the data")
     target_rows = None
     if data is not None:
-        target_rows = _target_rows(data, predictor, checked.target)
+        target_rows = reading.rows_of(checked.target, lambda: _target_rows(data, predictor, checked.target))
     elif learned is not None:
         target_rows = learned.prepared.target_rows
     asks_model = checked.margin is None and predictor.is_trees
@@ -325,6 +328,7 @@ def prepare(
         target_rows=target_rows,
         starts=start_points,
         read_s=time.perf_counter() - began,
+        fingerprints=fingerprints or {},
     )
 
 
@@ -340,9 +344,10 @@ def model_content(model: Any) -> str | None:
     """Return the content hash of a model, or of a file's bytes; None for a missing file or an unhashable model."""
     if not isinstance(model, str | Path):
         return content_of(model)
-    if not Path(model).is_file():
+    try:
+        return content_of(Path(model).read_bytes())
+    except (OSError, ValueError):  # no such file, or a name that none can have
         return None
-    return content_of(Path(model).read_bytes())
 
 
 def _read_model(model: Any, space: FeatureSpace, data: pd.DataFrame | None) -> tuple[ModelOracle, Predictor]:

@@ -6,9 +6,11 @@ that needs no change. All others go through these phases, each a step from one s
 
     START          look for cheap starting points                      solve_check_repair.py
       |
-    PROGRAM <--+   solve one program and check its point: one that     solve_check_repair.py
-      |   |    |   fails is excluded, or the program is tightened
-      |   +----+
+    PROGRAM <--+   solve one program                                   solve_check_repair.py
+      |   |    |
+      | CHECK -+   check its point: one that fails is excluded, or     solve_check_repair.py
+      |   |        the program is tightened
+      |<--+
     MARGIN         look for cheaper answers that the default margin    phases.py
       |            excluded
       |
@@ -36,7 +38,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -64,15 +66,27 @@ from ceopt.search.phases import (
 from ceopt.search.ranges import with_ranges
 from ceopt.search.solve_check_repair import (
     accept_checked,
+    check_solved,
     fall_back,
     find_starts,
     is_disproved,
     out_of_time,
-    solve_and_check,
+    solve,
     used_up,
 )
 from ceopt.search.solve_program import Person
-from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
+from ceopt.search.state import (
+    Answer,
+    Finding,
+    Phase,
+    Predictions,
+    Question,
+    State,
+    Stopwatch,
+    Tries,
+    favourable,
+    without_unseen,
+)
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
@@ -162,12 +176,34 @@ def search(
     return result(_run(state), prepared.settings, query_id)
 
 
-def _run(state: State) -> State:
-    """Return the state in which the search has ended: after its last phase, by the time limit or by Ctrl-C."""
+def search_in_parts(
+    prepared: Prepared, row: Any, *, query_id: Any, predictions: Predictions
+) -> Generator[Point, None, SolutionSet]:
+    """Search as :func:`search` does for a cohort, with a break before the point of a program is checked.
+
+    It gives the point, which whoever goes on may ask the model about together with those of others. The break does not
+    count towards the person's time.
+    """
+    state = init(prepared, row, keep_on_interrupt=False, within=None, began=None, why_s=0.0, predictions=predictions)
+    state = _run(state, until_check=True)
+    while state.solved is not None and state.solved.point is not None:
+        began = time.perf_counter()
+        yield state.solved.point
+        state = _run(state.later(time.perf_counter() - began), until_check=True)
+    return result(state, prepared.settings, query_id)
+
+
+def _run(state: State, *, until_check: bool = False) -> State:
+    """Return the state in which the search has ended: after its last phase, by the time limit or by Ctrl-C.
+
+    With ``until_check``, or the next one in which a point is to be checked.
+    """
     try:
         with until(state.question.deadline):
             while not done(state):
                 state = step(state)
+                if until_check and state.phase is Phase.CHECK:
+                    break
     except OutOfTimeError as error:
         return _end_for_time(replace(state, stage=error.stage))
     except KeyboardInterrupt:
@@ -203,6 +239,7 @@ def init(
     within: float | None,
     began: float | None,
     why_s: float | None = None,
+    predictions: Predictions | None = None,
 ) -> State:
     """Return the first state of a search; its phase is END if the row already meets the target and every rule."""
     stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
@@ -220,6 +257,7 @@ def init(
         why_s=prepared.settings.why_s if why_s is None else why_s,
         keep_on_interrupt=keep_on_interrupt,
         stopwatch=stopwatch,
+        predictions=predictions or Predictions(),
     )
     margin = question.prepared.margin
     state = State(
@@ -324,7 +362,8 @@ def _next(state: State) -> State:
 
 _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
     Phase.START: _start,
-    Phase.PROGRAM: solve_and_check,
+    Phase.PROGRAM: solve,
+    Phase.CHECK: check_solved,
     Phase.MARGIN: _margin,
     Phase.LIMIT: _limit,
     Phase.WIDER_RULES: _wider_rules,

@@ -24,7 +24,7 @@ from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
-from ceopt.search.state import GRACE_S, Finding
+from ceopt.search.state import GRACE_S, Finding, Phase
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
@@ -55,14 +55,13 @@ _STOPS: Final = {
 _TIME_ENDED: Final = ("time limit", "max time")
 
 
-def solve_and_check(state: State) -> State:
-    """Solve one program and check its point.
+def solve(state: State) -> State:
+    """Solve one program.
 
     Returns
     -------
     State
-        In the phase ``PROGRAM`` with a tightened next program if the check failed; otherwise in the phase ``MARGIN``
-        with the finding.
+        In the phase ``CHECK`` if there is a point; otherwise in ``MARGIN`` with the finding.
     """
     question = state.question
     tries = state.tries
@@ -87,6 +86,22 @@ def solve_and_check(state: State) -> State:
         return replace(_exclude_refused(state, state.coarse), exact=False, coarse=None)
     if solved.point is None:
         return fall_back(state, _without_point(state, solved.outcome))
+    return replace(state, phase=Phase.CHECK, solved=solved)
+
+
+def check_solved(state: State) -> State:
+    """Check the point of the program that was solved.
+
+    Returns
+    -------
+    State
+        In the phase ``PROGRAM`` with a tightened next program if the check failed; otherwise in the phase ``MARGIN``
+        with the finding.
+    """
+    question = state.question
+    solved = state.solved
+    assert solved is not None and solved.point is not None  # noqa: S101, PT018 - the phase before ends with one
+    state = replace(state, phase=Phase.PROGRAM, solved=None)
     check = question.check(solved.point)
     model_decides = question.prepared.asks_model or question.prepared.predictor.is_trees
     if model_decides and not check.valid:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.nearer import Point, Start
-from ceopt.search.solve_program import Person, ProgramSolver
+from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.tolerances import LITTLE_OF_THE_WAY
+from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +43,8 @@ _SHORT_CALL_S: Final = 0.1
 GRACE_S: Final = 0.1
 #: But only if no call of the user's model took longer than this.
 _QUICK_CALL_S: Final = 0.02
+#: Predictions of several people that are kept.
+_MOST_PREDICTIONS: Final = 1000
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
 
@@ -52,8 +54,10 @@ class Phase(Enum):
 
     #: Collect known feasible points, before any program.
     START = auto()
-    #: Solve programs for the next answer, and check their points.
+    #: Solve a program for the next answer.
     PROGRAM = auto()
+    #: Check its point.
+    CHECK = auto()
     #: Look for a cheaper answer, or any, without the margin.
     MARGIN = auto()
     #: Drop a further answer that costs more than the limit.
@@ -106,6 +110,55 @@ class Stopwatch:
 
 
 @final
+class Predictions:
+    """What the user's own model says of points of several people, asked in one call.
+
+    Where many rows are predicted, sums of floats may end otherwise than where one is. So only what lies clear of the
+    decision is believed; about all else the model is asked alone, and so it is if the call fails.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
+
+    def ask(self, prepared: Prepared, points: Sequence[Point]) -> None:
+        """Ask a classifier about points, which may be of different people."""
+        if len(points) < 2 or prepared.predictor.labels is None:  # a value may differ in its last digits
+            return
+        if len(self._known) > _MOST_PREDICTIONS:
+            self._known = {}
+        began = time.perf_counter()
+        space = prepared.space
+        try:
+            predicted, is_met = prepared.oracle.judge(space.frame(points), prepared.settings.target)
+            slacks = prepared.slacks(coordinates_of(space, points))
+        except Exception:  # noqa: BLE001 - one person's row may be what the user's own model fails on
+            return
+        seconds = (time.perf_counter() - began) / len(points)
+        for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
+            self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
+
+    def of(self, point: Point, prepared: Prepared) -> tuple[Any, bool, float] | None:
+        """Return the prediction of a point, whether it meets the target, and the point's share of the call's seconds.
+
+        None where the model is to be asked alone.
+        """
+        known = self._known.get(_key(prepared.space, point))
+        if known is None or not prepared.is_reproducible:
+            return None
+        prediction, is_met, slack_there, seconds = known
+        is_clear = abs(slack_there) > CLEAR_OF_THE_DECISION * prepared.least_margin
+        if not is_clear or (slack_there > 0.0) is not is_met:
+            return None
+        return prediction, is_met, seconds
+
+
+def _key(space: FeatureSpace, point: Point) -> tuple[float, ...]:
+    return tuple(point[name] for name in space.names)
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of one person, and how a point is judged.
@@ -126,6 +179,8 @@ class Question:
         Whether Ctrl-C ends the search with the answers found so far; else it raises KeyboardInterrupt.
     stopwatch
         Counts the seconds of all steps.
+    predictions
+        Of points that the model was asked about for several people in one call.
     """
 
     prepared: Prepared
@@ -135,6 +190,7 @@ class Question:
     why_s: float
     keep_on_interrupt: bool
     stopwatch: Stopwatch
+    predictions: Predictions = field(default_factory=Predictions)
 
     @property
     def settings(self) -> CheckedSettings:
@@ -216,11 +272,17 @@ class Question:
         ``valid`` of the result is about the target only; broken rules are in ``broken``.
         """
         with without_deadline():
-            with self.stopwatch.counting("predict"):
-                predicted, is_met = self.prepared.judge([point])
+            known = self.predictions.of(point, self.prepared)
+            if known is not None:
+                prediction, is_met, seconds = known
+                self.stopwatch.add({"predict": seconds})
+                self.stopwatch.began -= seconds
+            else:
+                with self.stopwatch.counting("predict"):
+                    (prediction,), (is_met,) = self.prepared.judge([point])
             with self.stopwatch.counting("check"):
                 broken = broken_rules(self.settings.rules, self.space, self.factual, point)
-        return Check(bool(is_met[0]), predicted[0], broken)
+        return Check(bool(is_met), prediction, broken)
 
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
         """Return for each point whether the user's own model accepts it; False where the time did not allow to ask.
@@ -329,6 +391,8 @@ class State:
         Points known before the program is solved, cheapest first: for the next program, and those of the first search.
     incumbents
         Without a diversity: points that the solver and the search for a start came across, cheapest first.
+    solved
+        The program that was solved last, while its point is to be checked; else None.
     solver
         Name and version of the one that ran last.
     size
@@ -348,6 +412,7 @@ class State:
     margin: float | None
     tries: Tries
     solver: str
+    solved: SolvedProgram | None = None
     size: Mapping[str, int] = field(default_factory=dict)
     diversity: AbstractDiversity = field(default_factory=OtherDecisions)
     answers: tuple[Answer, ...] = ()
@@ -395,6 +460,12 @@ class State:
         if self.question.within is None or not self.answers:
             return None
         return self.answers[0][0].cost + self.question.within
+
+    def later(self, seconds: float) -> State:
+        """Return the state after a break, which does not count towards the time limit."""
+        question = self.question
+        question.stopwatch.began += seconds
+        return replace(self, question=replace(question, deadline=question.deadline + seconds))
 
     def ended(self, finding: Finding) -> State:
         """Return the state after the search for one answer has ended with ``finding``."""

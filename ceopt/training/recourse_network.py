@@ -157,8 +157,8 @@ def polished(
     prepared: dict[Any, Prepared] = {}
     fingerprints = fingerprints_of(model, queries)
     for label in dict.fromkeys(targets):
-        of_label = prepare(model, space, replace(settings, target=label), data=queries)
-        prepared[label] = replace(of_label, fingerprints=fingerprints)
+        of_label = replace(settings, target=label)
+        prepared[label] = prepare(model, space, of_label, data=queries, fingerprints=fingerprints)
     found = completed(
         _WHO,
         _audited,

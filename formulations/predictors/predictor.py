@@ -26,6 +26,7 @@ from ceopt.formulations.predictors.representation import (
     Decision,
     Head,
     Probability,
+    ReluNetwork,
     as_numbers,
     matrix_of,
     of_one,
@@ -178,6 +179,20 @@ class Predictor:
             checkpoint("scoring the data")
             scores.append(self.core.score(self.encoding.matrix(part)))
         return np.concatenate(scores)
+
+
+def numbers_in(model: Predictor) -> int:
+    """Return how many weights or nodes a model has."""
+    count = 0
+    for part in model.parts:
+        core = part.core
+        if isinstance(core, TreeEnsemble):
+            count += sum(len(tree.feature) for tree in core.trees)
+        elif isinstance(core, ReluNetwork):
+            count += sum(weights.size for weights in core.weights)
+        else:
+            count += core.n_inputs * core.n_scores
+    return count
 
 
 def name_of(model: Any) -> str:

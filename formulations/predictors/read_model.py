@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
+from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding, numbers_in
 from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
 from ceopt.formulations.predictors.reaches import WantedSum, wanted_sums
 from ceopt.formulations.predictors.readers import of_output, open_model, read
@@ -385,12 +385,12 @@ class _Memory:
         with self._lock:
             former = self._models.pop(key, None)
             if former is not None:
-                self._numbers -= _numbers_in(former)
+                self._numbers -= numbers_in(former)
             self._models[key] = known
-            self._numbers += _numbers_in(known)
+            self._numbers += numbers_in(known)
             while len(self._models) > _KEPT and self._numbers > _MOST_NUMBERS:
                 _, oldest = self._models.popitem(last=False)
-                self._numbers -= _numbers_in(oldest)
+                self._numbers -= numbers_in(oldest)
 
     def clear(self) -> None:
         """Forget all models."""
@@ -468,20 +468,6 @@ def read_model(model: Any, space: FeatureSpace | None = None, *, output: int | N
         known = dataclasses.replace(known, model=model)
     _MEMORY.keep(content, space, known)
     return known
-
-
-def _numbers_in(model: Predictor) -> int:
-    """Return how many weights or nodes a model has."""
-    count = 0
-    for part in model.parts:
-        core = part.core
-        if isinstance(core, TreeEnsemble):
-            count += sum(len(tree.feature) for tree in core.trees)
-        elif isinstance(core, ReluNetwork):
-            count += sum(weights.size for weights in core.weights)
-        else:
-            count += core.n_inputs * core.n_scores
-    return count
 
 
 def _as_read(predictor: Predictor) -> ReadModel:

@@ -13,7 +13,7 @@ from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space.reachable import Interval
 from ceopt.search.prepare import prepare
 from ceopt.search.search import done, init, search, step
-from ceopt.search.solve_check_repair import MOST_REPAIRS, solve_and_check
+from ceopt.search.solve_check_repair import MOST_REPAIRS, solve
 from ceopt.search.state import Phase, State, Stopwatch
 from ceopt.settings import Settings
 
@@ -120,7 +120,7 @@ def test_after_too_many_failed_checks_the_last_one_is_told() -> None:
     tries = replace(state.tries, failures=failures, repairs=MOST_REPAIRS + 1, bound=0.5)
     # Where no start is in hand, as in a reach that leaves none.
     alone = replace(state.question.person, reach=dict.fromkeys(SPACE.names, Interval(2.0, 2.0, 1.0)))
-    last = solve_and_check(replace(state, question=replace(state.question, person=alone), tries=tries)).last
+    last = solve(replace(state, question=replace(state.question, person=alone), tries=tries)).last
     assert last is not None
     assert (last.status, last.answer, last.bound) == ("rejected", None, 0.5)
     assert last.reason == f"{MOST_REPAIRS + 1} points of the solver failed the check; the last: the last."

@@ -1,0 +1,100 @@
+"""The searches of many people side by side: the user's own model is asked about all of them in a few calls."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ceopt.search.search import search_in_parts
+from ceopt.search.state import Predictions
+from ceopt.solvers.errors import CeoptError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ceopt.result.solution_set import SolutionSet
+    from ceopt.search.nearer import Point
+    from ceopt.search.prepare import Prepared
+
+#: Rows that are predicted in one call: a call then costs each less than its own search.
+_AT_ONCE: Final = 64
+#: Seconds that a point waits for others, which is what Ctrl-C loses at most of rows that are nearly finished.
+_WAIT_S: Final = 1.0
+
+#: What stands for a person whose search raised an error.
+Failed: TypeAlias = "Callable[[pd.DataFrame, Exception], SolutionSet]"
+
+
+def search_side_by_side(
+    prepared: Prepared, rows: Sequence[pd.DataFrame], failed: Failed
+) -> Iterator[tuple[int, SolutionSet]]:
+    """Give the number and the result of each row as soon as it is there; nobody's depends on who is beside them.
+
+    People are searched for one after the other up to the point that is to be checked. Then the model is asked about the
+    points of some of them at once, and they go on. Ctrl-C raises KeyboardInterrupt.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings.
+    rows
+        One-row frames in raw units.
+    failed
+        Makes the result of a row whose search raises.
+    """
+    predictions = Predictions()
+    waiting: list[tuple[int, Generator[Point, None, SolutionSet], Point]] = []
+    began = 0.0
+    for place, row in enumerate(rows):
+        if place % _AT_ONCE == 0:
+            predictions.ask(prepared, _factuals(prepared, rows[place : place + _AT_ONCE]))
+        begun = search_in_parts(prepared, row, query_id=row.index[0], predictions=predictions)
+        fresh = [(place, begun)]
+        while fresh:
+            for number, search in fresh:
+                try:
+                    point = next(search)
+                except StopIteration as ended:
+                    yield number, ended.value
+                except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
+                    yield number, failed(rows[number], error)
+                else:
+                    if not waiting:
+                        began = time.monotonic()
+                    waiting.append((number, search, point))
+            fresh = []
+            is_last = place == len(rows) - 1
+            if waiting and (is_last or len(waiting) == _AT_ONCE or time.monotonic() - began >= _WAIT_S):
+                predictions.ask(prepared, [point for _, _, point in waiting])
+                fresh = [(number, search) for number, search, _ in waiting]
+                waiting = []
+
+
+def _factuals(prepared: Prepared, rows: Sequence[pd.DataFrame]) -> list[Point]:
+    """Return the coordinates of rows, without those that space or model refuse."""
+    points: list[Point] = []
+    for row in rows:
+        try:
+            point = prepared.space.row(row)
+            prepared.space.require_moderate(point)
+        except CeoptError:
+            continue
+        if not any(point[name] in ranks for name, ranks in prepared.predictor.unseen.items()):
+            points.append(point)
+    return points
+
+
+@contextmanager
+def garbage_of_before_kept() -> Iterator[None]:
+    """Let the collector look at new objects alone: over a model's hundreds of thousands it takes .1 s each time."""
+    is_frozen = gc.get_freeze_count() > 0
+    if not is_frozen:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if not is_frozen:
+            gc.unfreeze()

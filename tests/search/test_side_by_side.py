@@ -1,0 +1,193 @@
+"""The people of a cohort are predicted together, and each gets what they get alone."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import ceopt
+from ceopt.oracle.model import ModelOracle
+from ceopt.population import answered
+from ceopt.search.search import init
+from ceopt.search.state import Predictions
+from ceopt.tolerances import CLEAR_OF_THE_DECISION
+
+SPACE = ceopt.FeatureSpace([
+    ceopt.Feature("a", kind="continuous", lower=0, upper=9),
+    ceopt.Feature("b", kind="integer", lower=0, upper=9),
+    ceopt.Feature("c", kind="categorical", levels=[0, 1, 2]),
+])
+_DRAWN = np.random.default_rng(0)
+DATA = pd.DataFrame({
+    "a": _DRAWN.uniform(0, 9, 200).round(2), "b": _DRAWN.integers(0, 10, 200), "c": _DRAWN.integers(0, 3, 200)
+})  # fmt: skip
+LABELS = (DATA.a + DATA.b + 2 * DATA.c >= 12).map({True: "yes", False: "no"})
+MODELS = {
+    "linear": LogisticRegression(),
+    "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
+    "forest": RandomForestClassifier(5, max_depth=3, random_state=0),
+    "network": MLPClassifier((4,), solver="lbfgs", max_iter=3000, random_state=0),
+}
+
+
+def recourse(model, target="yes", **given):
+    return ceopt.Recourse(model, SPACE, target=target, **given).fit(DATA)
+
+
+def without_seconds(result):
+    document = json.loads(result.to_json())
+    del document["timings"]
+    return document
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_gets_what_they_get_alone(name):
+    asked = recourse(MODELS[name].fit(DATA, LABELS), n=2 if name == "tree" else 1)
+    rows = pd.concat([DATA[:12], DATA[:3]], ignore_index=True)
+    rows.loc[5, "a"] = np.nan
+    rows.loc[7, "b"] = 40
+
+    together = asked.explain(rows)
+
+    for k, found in enumerate(together):
+        alone = answered(asked.prepared_, rows.iloc[[k]])
+        assert without_seconds(found) == without_seconds(alone)
+    assert {"optimal", "already_favourable", "error"} <= set(together.counts())
+
+
+def test_the_model_is_asked_about_all_in_two_calls(monkeypatch):
+    asked = recourse(MODELS["linear"].fit(DATA, LABELS))
+    people = DATA[LABELS == "no"].assign(a=lambda rows: rows.a.round())[:20]  # whole numbers, of no decimals to print
+    asks = []
+    judge = ModelOracle.judge
+
+    def noted(self, frame, target):
+        asks.append(len(frame))
+        return judge(self, frame, target)
+
+    monkeypatch.setattr(ModelOracle, "judge", noted)
+    asked.explain(people)
+    together = asks.copy()
+    asks.clear()
+    for place in range(len(people)):
+        answered(asked.prepared_, people.iloc[[place]])
+    alone = asks
+
+    assert together[:1] == [20]
+    assert together.count(1) <= alone.count(1) - 38  # the row and the answer of each, but for one left over
+
+
+def test_a_row_that_the_model_fails_on_harms_nobody(monkeypatch):
+    asked = recourse(MODELS["tree"].fit(DATA, LABELS))
+    people = DATA[LABELS == "no"][:5]
+    bad = people.a.iloc[2]
+    predict = DecisionTreeClassifier.predict
+
+    def failing(self, X):
+        if (np.asarray(X)[:, 0] == np.float64(bad)).any():
+            raise RuntimeError("no")
+        return predict(self, X)
+
+    monkeypatch.setattr(DecisionTreeClassifier, "predict", failing)
+
+    assert [str(found.status) for found in asked.explain(people)] == ["optimal"] * 2 + ["error"] + ["optimal"] * 2
+
+
+def question(model, row):
+    prepared = recourse(model).prepared_
+    return init(prepared, row, keep_on_interrupt=False, within=None, began=None).question
+
+
+def test_a_call_of_many_rows_is_believed_only_clear_of_the_decision():
+    model = LogisticRegression().fit(DATA, LABELS)
+    asked = question(model, DATA.iloc[0])
+    prepared = asked.prepared
+    weight = model.coef_[0, 0]
+    home = {**asked.factual, "a": 0.0}
+    to_tie = -float(prepared.predictor.score([list(home.values())])[0]) / weight
+    near = CLEAR_OF_THE_DECISION * prepared.least_margin / weight
+    points = [{**home, "a": to_tie + share * near} for share in (-4.0, -0.5, 0.5, 4.0)]
+    predictions = Predictions()
+    predictions.ask(prepared, points)
+
+    believed = [predictions.of(point, prepared) for point in points]
+
+    assert [None if said is None else said[:2] for said in believed] == [("no", False), None, None, ("yes", True)]
+    assert predictions.of({**home, "a": 1.0}, prepared) is None
+
+
+def test_what_contradicts_the_model_as_read_is_not_believed(monkeypatch):
+    asked = question(LogisticRegression().fit(DATA, LABELS), DATA.iloc[0])
+    points = [asked.factual, {**asked.factual, "a": 9.0}]
+    judge = ModelOracle.judge
+
+    def turned(self, frame, target):
+        predicted, is_met = judge(self, frame, target)
+        return predicted, is_met ^ (len(frame) > 1)
+
+    monkeypatch.setattr(ModelOracle, "judge", turned)
+    predictions = Predictions()
+    predictions.ask(asked.prepared, points)
+
+    assert [predictions.of(point, asked.prepared) for point in points] == [None, None]
+
+
+def test_values_of_a_regressor_are_asked_for_alone():
+    model = LinearRegression().fit(DATA, DATA.a)
+    prepared = recourse(model, target=ceopt.AtLeast(4.0)).prepared_
+    predictions = Predictions()
+    points = [SPACE.row(DATA.iloc[k]) for k in range(3)]
+    predictions.ask(prepared, points)
+
+    assert predictions.of(points[0], prepared) is None
+
+
+def test_a_break_does_not_count_towards_the_limit():
+    state = init(
+        recourse(MODELS["tree"].fit(DATA, LABELS)).prepared_, DATA[LABELS == "no"].iloc[0],
+        keep_on_interrupt=False, within=None, began=None,
+    )  # fmt: skip
+    total = state.question.stopwatch.timings()["total"]
+    later = state.later(100.0)
+
+    assert later.question.deadline == state.question.deadline + 100.0
+    assert later.question.stopwatch.timings()["total"] < total - 90.0
+
+
+def test_others_that_take_long_cost_nobody_the_limit(monkeypatch):
+    """One person's break is while another's program is solved."""
+    asked = recourse(MODELS["linear"].fit(DATA, LABELS), time_limit_s=2.0)
+    people = DATA[LABELS == "no"][:6]
+    from ceopt.search import solve_check_repair as module
+
+    attempt = module.attempt
+
+    def slow(state, left, **given):
+        time.sleep(0.5)
+        return attempt(state, left, **given)
+
+    monkeypatch.setattr(module, "attempt", slow)
+
+    assert asked.explain(people).counts() == {"optimal": 6}
+
+
+def test_the_collector_is_left_as_it_was():
+    asked = recourse(MODELS["tree"].fit(DATA, LABELS))
+    asked.explain(DATA[:2])
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        asked.explain(DATA[:2])
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+    assert gc.isenabled()
