@@ -24,6 +24,8 @@ _AT_ONCE: Final = 64
 #: Seconds that a point waits for others, which is what Ctrl-C loses at most of rows that are nearly finished.
 _WAIT_S: Final = 1.0
 
+#: A row's number, its search, and the point that is to be checked.
+_Waiting: TypeAlias = "tuple[int, Generator[Point, None, SolutionSet], Point]"
 #: What stands for a person whose search raised an error.
 Failed: TypeAlias = "Callable[[pd.DataFrame, Exception], SolutionSet]"
 
@@ -34,7 +36,7 @@ def search_side_by_side(
     """Give the number and the result of each row as soon as it is there; nobody's depends on who is beside them.
 
     People are searched for one after the other up to the point that is to be checked. Then the model is asked about the
-    points of some of them at once, and they go on. Ctrl-C raises KeyboardInterrupt.
+    points of some of them at once, and they go on. Ctrl-C raises KeyboardInterrupt after those who have waited.
 
     Parameters
     ----------
@@ -46,31 +48,50 @@ def search_side_by_side(
         Makes the result of a row whose search raises.
     """
     predictions = Predictions()
-    waiting: list[tuple[int, Generator[Point, None, SolutionSet], Point]] = []
+    waiting: list[_Waiting] = []
     began = 0.0
-    for place, row in enumerate(rows):
-        if place % _AT_ONCE == 0:
-            predictions.ask(prepared, _factuals(prepared, rows[place : place + _AT_ONCE]))
-        begun = search_in_parts(prepared, row, query_id=row.index[0], predictions=predictions)
-        fresh = [(place, begun)]
-        while fresh:
-            for number, search in fresh:
-                try:
-                    point = next(search)
-                except StopIteration as ended:
-                    yield number, ended.value
-                except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
-                    yield number, failed(rows[number], error)
-                else:
-                    if not waiting:
-                        began = time.monotonic()
-                    waiting.append((number, search, point))
-            fresh = []
-            is_last = place == len(rows) - 1
-            if waiting and (is_last or len(waiting) == _AT_ONCE or time.monotonic() - began >= _WAIT_S):
-                predictions.ask(prepared, [point for _, _, point in waiting])
-                fresh = [(number, search) for number, search, _ in waiting]
-                waiting = []
+    try:
+        for place, row in enumerate(rows):
+            if place % _AT_ONCE == 0:
+                predictions.ask(prepared, _factuals(prepared, rows[place : place + _AT_ONCE]))
+            begun = search_in_parts(prepared, row, query_id=row.index[0], predictions=predictions)
+            fresh = [(place, begun)]
+            while fresh:
+                for number, search in fresh:
+                    try:
+                        point = next(search)
+                    except StopIteration as ended:
+                        yield number, ended.value
+                    except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one's failure
+                        yield number, failed(rows[number], error)
+                    else:
+                        if not waiting:
+                            began = time.monotonic()
+                        waiting.append((number, search, point))
+                fresh = []
+                is_last = place == len(rows) - 1
+                if waiting and (is_last or len(waiting) >= _AT_ONCE or time.monotonic() - began >= _WAIT_S):
+                    predictions.ask(prepared, [point for _, _, point in waiting])
+                    fresh = [(number, search) for number, search, _ in waiting]
+                    waiting = []
+    except KeyboardInterrupt:
+        yield from _finished(prepared, predictions, waiting)
+        raise
+
+
+def _finished(
+    prepared: Prepared, predictions: Predictions, waiting: Sequence[_Waiting]
+) -> Iterator[tuple[int, SolutionSet]]:
+    """Give the results of those who waited for the check of their point; another Ctrl-C ends this too."""
+    predictions.ask(prepared, [point for _, _, point in waiting])
+    for number, search, _ in waiting:
+        try:
+            while True:
+                next(search)
+        except StopIteration as ended:
+            yield number, ended.value
+        except Exception:  # noqa: BLE001, S112 - who has failed is not finished
+            continue
 
 
 def _factuals(prepared: Prepared, rows: Sequence[pd.DataFrame]) -> list[Point]:

@@ -26,10 +26,10 @@ from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import ceopt
-import ceopt.population
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
 from ceopt.cli.inputs import read_table, read_target, text_columns
+from ceopt.search import side_by_side
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -596,10 +596,10 @@ def test_the_demonstration_prints_verified_answers():
 
 
 def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
-    def stopping(prepared, row, *, query_id=None, **_):
+    def stopping(prepared, row, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ceopt.population, "search", stopping)
+    monkeypatch.setattr(side_by_side, "search_in_parts", stopping)
     result = asked("--row", 0)
 
     assert result.exit_code == 1

@@ -17,11 +17,11 @@ import pytest
 
 import ceopt
 from ceopt import Cohort, Feature, FeatureSpace, Linear, MaxChanges, Recourse
-from ceopt import population as batch
 from ceopt import population as conflicts
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.population import seconds_for_conflicts
 from ceopt.report import HEADINGS
+from ceopt.search import side_by_side
 from ceopt.search.conflict import Conflict
 from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
@@ -314,7 +314,7 @@ def test_an_interrupt_keeps_what_is_found_and_resume_goes_on(monkeypatch: pytest
 def test_where_an_interrupt_ends_the_answers_no_conflict_is_looked_for(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = batch.search
+    inner = side_by_side.search_in_parts
 
     def third_is_interrupted(prepared: Any, row: Any, **words: Any) -> Any:
         if row.index[0] == "cai":
@@ -322,7 +322,7 @@ def test_where_an_interrupt_ends_the_answers_no_conflict_is_looked_for(
         return inner(prepared, row, **words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "search", third_is_interrupted)
+        patch.setattr(side_by_side, "search_in_parts", third_is_interrupted)
         cohort = explained()
     assert asked == []
     assert cohort.finished == (True, True, *[False] * 5)

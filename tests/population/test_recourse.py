@@ -12,11 +12,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-import ceopt.population
+import ceopt
 from ceopt import MaxChanges, Recourse, explain
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import FeatureSpace
-from ceopt.search.search import search
+from ceopt.search import side_by_side
+from ceopt.search.search import search_in_parts
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidTypeError,
@@ -124,12 +125,12 @@ def test_a_bad_row_is_one_row_with_a_reason(recourse, people):
 
 
 def test_an_unforeseen_failure_is_that_rows_reason(recourse, people, monkeypatch):
-    def failing(prepared, row, *, query_id=None, **_):
+    def failing(prepared, row, *, query_id, predictions):
         if query_id == "bob":
             raise ZeroDivisionError("in the middle")
-        return search(prepared, row, query_id=query_id)
+        return (yield from search_in_parts(prepared, row, query_id=query_id, predictions=predictions))
 
-    monkeypatch.setattr(ceopt.population, "search", failing)
+    monkeypatch.setattr(side_by_side, "search_in_parts", failing)
     cohort = recourse.explain(people)
 
     assert [result.status.value for result in cohort][:2] == ["optimal", "error"]
@@ -140,13 +141,13 @@ def interrupted(monkeypatch, at):
     """Make the search raise Ctrl-C at the call of that number; list who was asked."""
     asked = []
 
-    def stopping(prepared, row, *, query_id=None, **_):
+    def stopping(prepared, row, *, query_id, predictions):
         if len(asked) == at:
             raise KeyboardInterrupt
         asked.append(query_id)
-        return search(prepared, row, query_id=query_id)
+        return search_in_parts(prepared, row, query_id=query_id, predictions=predictions)
 
-    monkeypatch.setattr(ceopt.population, "search", stopping)
+    monkeypatch.setattr(side_by_side, "search_in_parts", stopping)
     return asked
 
 

@@ -21,11 +21,13 @@ from ceopt.search.search import init
 from ceopt.search.state import Predictions
 from ceopt.tolerances import CLEAR_OF_THE_DECISION
 
-SPACE = ceopt.FeatureSpace([
-    ceopt.Feature("a", kind="continuous", lower=0, upper=9),
-    ceopt.Feature("b", kind="integer", lower=0, upper=9),
-    ceopt.Feature("c", kind="categorical", levels=[0, 1, 2]),
-])
+SPACE = ceopt.FeatureSpace(
+    [
+        ceopt.Feature("a", kind="continuous", lower=0, upper=9),
+        ceopt.Feature("b", kind="integer", lower=0, upper=9),
+        ceopt.Feature("c", kind="categorical", levels=[0, 1, 2]),
+    ]
+)
 _DRAWN = np.random.default_rng(0)
 DATA = pd.DataFrame({
     "a": _DRAWN.uniform(0, 9, 200).round(2), "b": _DRAWN.integers(0, 10, 200), "c": _DRAWN.integers(0, 3, 200)
