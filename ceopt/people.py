@@ -731,9 +731,8 @@ class _Decomposed:
                 least = None if fitted.steps else least_by_knapsack(fitted, score, point, reach)
                 if least is None:
                     continue
-                person.low = least.low
-                if least.point is not None:
-                    found.append((person, least.point))
+                person.low = least.bound
+                found += [(person, dict(answer)) for answer in least.points]
             else:
                 person.walk = CellWalk(fitted, point, reach)
                 found += self._walked(person)

@@ -198,3 +198,11 @@ def data_dir() -> Path:
     if not (folder / "schema.json").is_file():
         pytest.skip("no real data: set CEOPT_DATA to the folder that holds schema.json")
     return folder
+
+
+@pytest.fixture
+def by_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take no bound without a program, so that every search solves one."""
+    from ceopt.search import without_program
+
+    monkeypatch.setattr(without_program, "least_cost", lambda _question: None)

@@ -433,7 +433,7 @@ VERSION = 1
 _WHO = "SolutionSet.from_json"
 
 #: Fields that text of an earlier day lacks.
-_LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size beyond".split()
+_LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size beyond proof".split()
 #: Fields of an answer by column, which may bear the name of a mark, such as "time".
 _BY_COLUMN = ("asked_by", "printed", "ranges", "actions")
 _ANSWER = expected_fields(Counterfactual)

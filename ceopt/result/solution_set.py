@@ -48,7 +48,8 @@ class SolutionSet:
     bound, gap
         Proved least cost, and the relative gap of rank 1.
     margin
-        Least slack of the decision in the program, in the model's own score; 0 where trees decide themselves.
+        Least slack of the decision in the program, in the model's own score; 0 where trees decide themselves. Where no
+        program was solved, the slack that a program would ask for; an answer may then have less, if nobody gave one.
     complete
         False: fewer than asked for, for another reason than proof that there are no more.
     reason
@@ -62,7 +63,10 @@ class SolutionSet:
     timings
         Seconds per phase.
     solver
-        Which solver answered, with its version.
+        Which solver answered, with its version; empty where none had to.
+    proof
+        What proved that rank 1 is optimal, or that there is no answer: "bound" (a lower bound on the cost, or on what
+        is missing, found without a program), "cells" (no cell of the trees is left), "program" (a solver); else empty.
     versions, options
         Of the libraries; and every setting, seed and threads included.
     target
@@ -119,6 +123,7 @@ class SolutionSet:
     relaxed: Mapping[str, float] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     solver: str = ""
+    proof: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""

@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,15 @@ from numpy.typing import NDArray
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.predictors.reaches import slack
+from ceopt.formulations.predictors.ties import summation_rounding
+from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.search.warm_start import grid_around
 from ceopt.tolerances import COST_OF_MARGIN, GAIN_ROUNDING, PRICE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
     from ceopt.search.prepare import Prepared
     from ceopt.search.warm_start import ValueGrid
@@ -46,6 +49,8 @@ _FINE_BINS: Final = 16
 #: Values of one column, and sums of choices at once, beyond which a knapsack is left to a program.
 _MOST_VALUES: Final = 5000
 _MOST_SUMS: Final = 3_000_000
+#: Shares of a move at which a price that is no straight line is taken.
+_SHARES: Final = np.geomspace(1e-3, 1.0, 64)
 #: Rows by which a linear score is held against the sum of its columns.
 _ROWS_HELD: Final = 3
 
@@ -57,14 +62,17 @@ class LeastCost:
 
     Parameters
     ----------
-    low
+    bound
         Nothing that the model accepts costs less; infinite where there is nothing.
-    point
-        The cheapest known point, in coordinates, if there is one; not asked of the user's own model yet.
+    proof
+        What proves it, as :class:`~ceopt.SolutionSet` names it.
+    points
+        Points, in coordinates, that have the margin if the user gave one; not asked of the user's own model yet.
     """
 
-    low: float
-    point: dict[str, float] | None = None
+    bound: float
+    proof: Literal["bound", "cells"] = "bound"
+    points: tuple[Mapping[str, float], ...] = ()
 
 
 def can_walk(prepared: Prepared) -> bool:
@@ -203,50 +211,81 @@ class ColumnGains:
     slopes
         Slack per unit of each number.
     tables
-        Slack of each level, by its coordinate, of the other columns.
+        Slack of each level, and of what else is no amount, by its coordinate.
+    amounts
+        Of each number that may be no amount, an amount and its slack in that table's terms.
     """
 
     slopes: Mapping[str, float]
     tables: Mapping[str, Mapping[float, float]]
+    amounts: Mapping[str, tuple[float, float]]
 
     @classmethod
     def of(cls, prepared: Prepared, coordinates: Floats) -> ColumnGains | None:
         """Return the sum that the slack is, held against some people (n, d); None where it is none."""
         space = prepared.predictor.space
-        home = coordinates[0]
+        home = coordinates[0].copy()
+        for j, feature in enumerate(space):
+            if feature.is_label(home[j]):
+                home[j] = 0.0 if feature.is_finite else _ends(feature, 0.0)[0]
         slopes: dict[str, float] = {}
         tables: dict[str, dict[float, float]] = {}
+        amounts: dict[str, tuple[float, float]] = {}
         unseen = prepared.predictor.unseen
+        corners = np.tile(home, (2, 1))
         for j, feature in enumerate(space):
-            if feature.missing is not False or feature.codes:
-                return None
+            name = feature.name
+            labels = [] if feature.missing is False else [MISSING]
             if feature.is_finite:
-                values = [float(k) for k in range(len(feature.levels)) if k not in unseen.get(feature.name, ())]
-                tables[feature.name] = dict(zip(values, _along(prepared, home, j, values).tolist(), strict=True))
-            else:
-                width = max(abs(home[j]), 1.0)
-                ends = _along(prepared, home, j, [home[j] - width, home[j] + width])
-                slopes[feature.name] = float((ends[1] - ends[0]) / (2.0 * width))
-        score = cls(slopes, tables)
+                values = [float(k) for k in range(len(feature.levels)) if k not in unseen.get(name, ())] + labels
+                tables[name] = dict(zip(values, _along(prepared, home, j, values).tolist(), strict=True))
+                continue
+            corners[:, j] = ends = _ends(feature, home[j])
+            found = _along(prepared, home, j, ends)
+            slopes[name] = float((found[1] - found[0]) / (ends[1] - ends[0]))
+            labels += map(feature.to_coordinate, feature.codes)
+            if labels:
+                tables[name] = dict(zip(labels, _along(prepared, home, j, labels).tolist(), strict=True))
+                amounts[name] = (ends[0], float(found[0]))
+        score = cls(slopes, tables, amounts)
         some = coordinates[np.linspace(0, len(coordinates) - 1, min(len(coordinates), _ROWS_HELD)).astype(int)]
-        found = slack_of(prepared, some)
-        for row, own in zip(some, found.tolist(), strict=True):
-            expected = float(slack_of(prepared, home[None, :])[0])
-            size = abs(expected)
-            for j, feature in enumerate(space):
-                gain = score.gain(feature.name, home[j], np.array([row[j]]))[0]
-                expected += gain
-                size += abs(gain)
-            if not abs(expected - own) <= GAIN_ROUNDING * max(size, 1.0):
-                return None
-        return score
+        some = np.concatenate([some, corners])
+        expected = np.full(len(some), float(slack_of(prepared, home[None, :])[0]))
+        sizes = np.abs(expected)
+        for j, feature in enumerate(space):
+            gains = score.gain(feature.name, home[j], some[:, j])
+            expected += gains
+            sizes += np.abs(gains)
+        with np.errstate(invalid="ignore"):
+            held = np.abs(expected - slack_of(prepared, some)) <= GAIN_ROUNDING * np.maximum(sizes, 1.0)
+        return score if held.all() else None
 
     def gain(self, name: str, home: float, values: Floats) -> Floats:
         """Return by how much the slack rises when a column goes from its value to others, (n,)."""
-        if name in self.slopes:
-            return self.slopes[name] * (values - home)
-        table = self.tables[name]
-        return np.array([table[value] for value in values.tolist()]) - table[home]
+        table = self.tables.get(name, {})
+        if name not in self.slopes:
+            return np.array([table[value] for value in values.tolist()]) - table[home]
+        slope = self.slopes[name]
+        if not table:
+            return slope * (values - home)
+        base, at_base = self.amounts[name]
+
+        def of(value: float) -> float:
+            return table[value] if value in table else at_base + slope * (value - base)
+
+        gains = [
+            slope * (value - home) if {value, home}.isdisjoint(table) else of(value) - of(home)
+            for value in values.tolist()
+        ]
+        return np.array(gains)
+
+
+def _ends(feature: Feature, home: float) -> tuple[float, float]:
+    """Return two amounts of a number as far apart as its bounds, or as a number of this size, suggest."""
+    width = max(abs(home), 1.0)
+    lower = feature.lower if math.isfinite(feature.lower) else min(home, feature.upper) - width
+    upper = feature.upper if math.isfinite(feature.upper) else max(home, lower) + width
+    return (lower, upper) if lower < upper else (lower, lower + width)
 
 
 def slack_of(prepared: Prepared, coordinates: Floats) -> Floats:
@@ -275,7 +314,7 @@ class _Column:
 def least_by_knapsack(
     prepared: Prepared, score: ColumnGains, factual: Mapping[str, float], reach: Reach
 ) -> LeastCost | None:
-    """Return the least cost of one person under a linear model; None where a program has to find it.
+    """Return the least cost of one person under a linear model, or a bound on it; None where the target is met.
 
     Parameters
     ----------
@@ -287,40 +326,51 @@ def least_by_knapsack(
         The person, in coordinates, and what each column may take; the person's own value is in reach.
     """
     space = prepared.space
-    prices = prepared.settings.cost.prices(space)
+    settings = prepared.settings
+    prices = settings.cost.prices(space)
     own = np.array([[factual[name] for name in space.names]])
     missed = -float(slack_of(prepared, own)[0])
     needed = missed + (prepared.margin or 0.0)
+    if missed <= 0.0:
+        return None
     steps: list[_Column] = []
     slides: list[_Slide] = []
+    is_exact = True
     for feature in space:
         name = feature.name
         part = reach[name]
+        home = factual[name]
         if part.is_point:
             continue
-        if isinstance(part, Interval) and part.step is None:
-            if any(price.kind != "linear" for price in prices[name]):
-                return None
-            slides += _slide(name, prices[name], score.slopes[name], part, factual[name], needed)
+        slope = score.slopes.get(name, 0.0)
+        is_free = isinstance(part, Interval) and part.step is None and not part.labels
+        if is_free and all(price.kind == "linear" for price in prices[name]):
+            slides += _slide(name, prices[name], slope, part, home, needed)
             continue
-        values = _values(part, factual[name], score.slopes.get(name, 0.0))
+        values = _values(part, feature, home, slope)
         if values is None:
-            return None
-        gains = score.gain(name, factual[name], values)
-        column = _worthwhile(name, values, prices_of(prices[name], feature, factual[name], values), gains)
+            is_exact = False
+            column = _outer(score, feature, prices[name], part, home, needed)
+        else:
+            gains = score.gain(name, home, values)
+            column = _worthwhile(name, values, prices_of(prices[name], feature, home, values), gains)
         if len(column.values) > 1 or column.gains[0] > 0.0:
             steps.append(column)
     steps.sort(key=lambda column: len(column.values))
     most = sum(float(column.gains[-1]) for column in steps) + sum(slide.gain for slide in slides)
-    noise = GAIN_ROUNDING * max(abs(missed) + most, 1.0)
+    noise = GAIN_ROUNDING * max(abs(missed) + most, 1.0) + summation_rounding(prepared.predictor, own)
     if most < missed - noise:
         return LeastCost(math.inf)
-    if not most > needed + 2.0 * noise or needed <= 2.0 * noise:  # a margin or rounding decides what there is
-        return None
-    try:
-        return _solved(prepared, score, factual, reach, (steps, slides), (missed, needed, noise))
-    except _TooManyError:
-        return None
+    if is_exact and most > needed + 2.0 * noise and needed > 2.0 * noise:  # else a margin or rounding may decide
+        try:
+            found = _solved(prepared, score, factual, reach, (steps, slides), (missed, needed, noise))
+        except _TooManyError:
+            found = None
+        if found is not None:
+            return found
+    pieces = _envelope_of(steps, slides)
+    price = float(pieces.price_for(np.array([min(missed - noise, float(pieces.gains[-1]))]))[0])
+    return LeastCost(max(settings.cost.from_objective(price * (1.0 - PRICE_ROUNDING)), 0.0))
 
 
 class _TooManyError(Exception):
@@ -359,11 +409,17 @@ def _solved(  # noqa: PLR0917 - all that is known of one person
         point, row, price = priced(chosen)
         if low is None:
             low = price
-            cheaper = _chosen(steps, slides, missed - noise, price * (1.0 - COST_OF_MARGIN))
-            if cheaper is not None:  # perhaps without the margin, which a search settles
-                low = priced(cheaper)[2]
+            if prepared.settings.margin is None:
+                cheaper = _chosen(steps, slides, missed - noise, price * (1.0 - COST_OF_MARGIN))
+                if cheaper is not None:  # perhaps without the margin, which a search settles
+                    low = priced(cheaper)[2]
+        if any(
+            feature.is_label(factual[name]) != feature.is_label(point[name])
+            for name, feature in zip(space.names, space, strict=True)
+        ):
+            return LeastCost(cost.from_objective(low))  # which amount stands there is left to who fills it in
         if prepared.slacks(row)[0] >= 0.0:
-            return LeastCost(cost.from_objective(low), point)
+            return LeastCost(cost.from_objective(low), points=(point,))
     return None
 
 
@@ -386,9 +442,10 @@ def _point(
 
 
 def _slide(  # noqa: PLR0917 - one number and all that is known of it
-    name: str, prices: Sequence[Price], slope: float, part: Interval, home: float, needed: float
+    name: str, prices: Sequence[Price], slope: float, part: Interval | Levels, home: float, needed: float
 ) -> list[_Slide]:
     """Return a number without steps as what it may gain, no more than is needed; none where it gains nothing."""
+    assert isinstance(part, Interval)  # noqa: S101 - levels are in steps
     if slope == 0.0:
         return []
     is_up = slope > 0.0
@@ -400,21 +457,50 @@ def _slide(  # noqa: PLR0917 - one number and all that is known of it
     return [_Slide(name, math.copysign(1.0, slope), gain, price)]
 
 
-def _values(part: Interval | Levels, home: float, slope: float) -> Floats | None:
-    """Return the values of a column in steps that may gain, the person's own first; None if they are too many."""
+def _values(part: Interval | Levels, feature: Feature, home: float, slope: float) -> Floats | None:
+    """Return the values of a column that may gain, the person's own first; None if they are too many."""
     if isinstance(part, Levels):
         return np.array([home, *(value for value in part.values if value != home)])
-    if slope == 0.0:
-        return np.array([home])
-    assert part.step is not None  # noqa: S101 - as who calls this knows
+    labels = [value for value in part.labels if value != home]
     end = part.upper if slope > 0.0 else part.lower
-    if part.holes or not abs(end - home) / part.step <= _MOST_VALUES:
+    if feature.is_label(home):  # filled in at one price, wherever it lands
+        return np.array([home, end, *labels]) if math.isfinite(end) else None
+    if slope == 0.0:
+        return np.array([home, *labels])
+    if part.step is None or not abs(end - home) / part.step <= _MOST_VALUES:
         return None
     first = round((home - part.anchor) / part.step)
     last = round((end - part.anchor) / part.step)
     values = part.grid.many(np.arange(min(first, last), max(first, last) + 1, dtype=np.float64))
     values = values[(values >= part.lower) & (values <= part.upper) & (values != home)]
-    return np.concatenate([[home], values])
+    return np.concatenate([[home], values[~np.isin(values, part.holes)], labels])
+
+
+def _outer(  # noqa: PLR0917 - one column and all that is known of it
+    score: ColumnGains, feature: Feature, prices: Sequence[Price], part: Interval | Levels, home: float, needed: float
+) -> _Column:
+    """Return choices that gain at least as much at each price as those of a number."""
+    assert isinstance(part, Interval)  # noqa: S101 - levels are few
+    name = feature.name
+    slope = score.slopes[name]
+    end = part.upper if slope > 0.0 else part.lower
+    most = 2.0 * needed
+    if feature.is_label(home):
+        amount = 0.0
+        gains, dear = [most], [float(prices_of(prices, feature, home, np.array([amount]))[0])]
+        if math.isfinite(end):
+            gains = [float(score.gain(name, home, np.array([end]))[0])]
+    else:
+        width = math.copysign(min(abs(end - home), most / abs(slope)), slope) if slope else 0.0
+        amounts = home + width * np.concatenate([[0.0], _SHARES])
+        amounts[-1] = home + width
+        gains = (abs(slope) * np.abs(amounts - home))[1:].tolist()
+        dear = prices_of(prices, feature, home, amounts)[:-1].tolist()
+    labels = np.array([value for value in part.labels if value != home])
+    gains += score.gain(name, home, labels).tolist() if len(labels) else []
+    dear += prices_of(prices, feature, home, labels).tolist() if len(labels) else []
+    values = np.full(len(gains) + 1, home)
+    return _worthwhile(name, values, np.array([0.0, *dear]), np.array([0.0, *gains]))
 
 
 def _worthwhile(name: str, values: Floats, prices: Floats, gains: Floats) -> _Column:

@@ -4,8 +4,8 @@ A point of the solver is decoded to a row in the units of the data. The user's o
 rule is evaluated on it without Pyomo; only a row that passes both is an answer. :func:`init` ends the search for a row
 that needs no change. All others go through these phases, each a step from one state to another::
 
-    START          look for cheap starting points                      solve_check_repair.py
-      |
+    START          look for cheap starting points, and for a bound     solve_check_repair.py, without_program.py
+      |            that settles it: then on to LIMIT or WIDER_RULES
     PROGRAM <--+   solve one program                                   solve_check_repair.py
       |   |    |
       | CHECK -+   check its point: one that fails is excluded, or     solve_check_repair.py
@@ -87,8 +87,10 @@ from ceopt.search.state import (
     favourable,
     without_unseen,
 )
+from ceopt.search.without_program import settled
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
+from ceopt.solvers.problem import relative_gap_of
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
 from ceopt.words.sentences import removed_said, rules_said, target_said
 
@@ -293,7 +295,7 @@ def step(state: State) -> State:
 
 
 def _start(state: State) -> State:
-    return find_starts(state).looking_for_next()
+    return settled(find_starts(state).looking_for_next())
 
 
 def _margin(state: State) -> State:
@@ -434,6 +436,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         relaxed=state.relaxed,
         timings=question.stopwatch.timings(),
         solver=state.solver,
+        proof=_proof(state, first),
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
         target=when_read(lambda: target_said(target)),
@@ -445,6 +448,19 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         size=state.size,
         beyond={name: line_without(rule) for name, rule in beyond.items()},
     )
+
+
+def _proof(state: State, first: Finding) -> str:
+    """Return what proved the first finding: a bound that meets it, else a program; empty where nothing did."""
+    least = state.least
+    if first.status is Status.INFEASIBLE and first.proved:
+        return least.proof if least is not None and math.isinf(least.bound) else "program"
+    if first.status is not Status.OPTIMAL or first.answer is None:
+        return ""
+    met = None if least is None else relative_gap_of(first.answer.cost, least.bound)
+    if least is not None and met is not None and met <= state.question.settings.relative_gap:
+        return least.proof
+    return "program"
 
 
 def _with_ranges(state: State, answers: Sequence[Answer]) -> list[Counterfactual]:

@@ -150,7 +150,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
 
         def slack_of(points: NDArray[np.float64]) -> NDArray[np.float64]:
             slacks = [slack(part, points, IS_KEPT) for part in stand_ins]
-            least: NDArray[np.float64] = np.minimum.reduce([_slack_in_program(state, points), *slacks])
+            least: NDArray[np.float64] = np.minimum.reduce([slack_in_program(state, points), *slacks])
             return least
 
         search = StartSearch(
@@ -190,7 +190,7 @@ def _user_starts(state: State) -> tuple[Start, ...]:
         return ()
     space = question.space
     points = put_in_reach(prepared.starts, space, question.factual, question.person.reach, question.settings.rules)
-    named = points_of(space, points[_slack_in_program(state, points) >= 0.0])
+    named = points_of(space, points[slack_in_program(state, points) >= 0.0])
     if not named:
         return ()
     _, is_met = prepared.judge(named)
@@ -213,7 +213,7 @@ def _sample(state: State) -> NDArray[np.float64] | None:
     return rows[np.sort(rng.choice(len(rows), _MOST_SAMPLE_ROWS, replace=False))]
 
 
-def _slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return by how much points (n, d) exceed the margin of the next program, (n,); without a margin, their slack."""
     prepared = state.question.prepared
     if state.margin is None or (prepared.asks_model and state.margin == 0.0):

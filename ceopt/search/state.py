@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
+    from ceopt.search.least_costs import LeastCost
     from ceopt.search.prepare import Prepared
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
@@ -405,6 +406,8 @@ class State:
         The stage that the time limit cut off, such as "building the trees"; empty if none, or if it was the solve.
     conflict, relaxed
         Rules in conflict, and the radii of rules that were enlarged.
+    least
+        What is known of the least cost without a program.
     """
 
     question: Question
@@ -430,6 +433,7 @@ class State:
     stage: str = ""
     conflict: tuple[tuple[str, str, float | None], ...] = ()
     relaxed: Mapping[str, float] = field(default_factory=dict)
+    least: LeastCost | None = None
 
     def earlier_with_diversity(self) -> list[tuple[Point, AbstractDiversity]]:
         """Return pairs of a found answer and the diversity that the next one must have from it."""

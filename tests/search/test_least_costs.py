@@ -83,7 +83,7 @@ def bounds_of(prepared: Any, row: pd.DataFrame) -> tuple[float, dict[str, float]
     gains = ColumnGains.of(prepared, prepared.space.coordinates(row))
     assert gains is not None
     found = least_by_knapsack(own, gains, factual, reach)
-    return (0.0, None) if found is None else (found.low, found.point)
+    return (0.0, None) if found is None else (found.bound, next(iter(found.points), None))
 
 
 WEIGHTS = st.lists(st.sampled_from([0.25, 0.5, 1.0, 1.7, 3.0]), min_size=5, max_size=5)
