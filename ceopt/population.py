@@ -478,7 +478,7 @@ _LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jo
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
 _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
 #: Options that cohorts of an earlier version lack.
-_LATER = {"rules"}
+_LATER = {"rules", "proof"}
 
 
 def answers(
@@ -688,7 +688,7 @@ def seconds_for_conflicts(
 
     Through a surrogate each row's answer says which rules are in conflict, so that there are none.
     """
-    if isinstance(prepared, BlackBoxQuestion):
+    if isinstance(prepared, BlackBoxQuestion) or not prepared.settings.proof:
         return 0.0, 0.0
     settings = prepared.settings
     all_s = rows * settings.time_limit_s

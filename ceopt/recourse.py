@@ -78,6 +78,7 @@ def explain(
     why: bool | float = True,
     surrogate: LocalSurrogateRecourse | None = None,
     starts: pd.DataFrame | None = None,
+    proof: bool = True,
 ) -> SolutionSet:
     r"""Find the least change of one person's row for which the model decides as the target says.
 
@@ -150,12 +151,15 @@ def explain(
         For a model that is a black box: a :class:`ceopt.surrogates.LocalSurrogateRecourse`, which answers in place of
         the exact program (its ``explain`` tells how, and what its status and ``.surrogate`` say). It needs ``data``.
         ``cost=None`` is then the cost of its search. ``relative_gap``, ``margin``, ``formulation``, ``threads``,
-        ``solver_options``, ``why`` and ``starts`` have no meaning beside it and are refused.
+        ``solver_options``, ``why``, ``starts`` and ``proof`` have no meaning beside it and are refused.
     starts
         Points to be tried first, a frame of the space's columns in raw units: each is put where the person can be (a
         number at the nearest value, a level out of reach back to the person's own) and checked like an answer. The
         cheapest that passes is where the solver begins and a cost that it need not exceed; where the time ends before
         the solver has a point, it is the answer. They change what is found first, not what is optimal.
+    proof
+        False: no program is solved. The cheapest verified answer of the search that is the start of programs comes with
+        the bound that is known without one, "feasible", or "optimal" where they meet; see the page on near answers.
 
     Returns
     -------
@@ -204,6 +208,7 @@ def explain(
         random_state=random_state,
         solver_options=solver_options,
         why=why,
+        proof=proof,
     )
     require_space("explain", space)
     warn_of("explain", space, row=row, data=data, starts=starts)
@@ -245,7 +250,7 @@ class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     space
         What each column is and how it may move.
     target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
-random_state, solver_options, why, surrogate, starts
+random_state, solver_options, why, surrogate, starts, proof
         As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, without the reading of the model, which
         ``fit`` does; ``data`` defaults to what ``fit`` is given; ``why`` are the seconds in which, after all answers,
         conflicts are looked for, for all people together: True for the smaller of 10 and a twentieth of all limits.
@@ -312,6 +317,7 @@ random_state, solver_options, why, surrogate, starts
         why: bool | float = True,
         surrogate: LocalSurrogateRecourse | None = None,
         starts: pd.DataFrame | None = None,
+        proof: bool = True,
     ) -> None:
         self.model = model
         self.space = space
@@ -332,6 +338,7 @@ random_state, solver_options, why, surrogate, starts
         self.why = why
         self.surrogate = surrogate
         self.starts = starts
+        self.proof = proof
 
     @within_memory("Recourse.fit")
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:

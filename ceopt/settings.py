@@ -21,6 +21,7 @@ from ceopt.solvers.checks import (
     AllOf,
     Choice,
     Divisor,
+    Flag,
     NameOrObject,
     OrNone,
     Real,
@@ -67,6 +68,7 @@ class CheckedSettings:
     random_state: int
     solver_options: Mapping[str, Any]
     why: bool | float
+    proof: bool
     cost_name: str
 
     def options(self) -> dict[str, Any]:
@@ -89,7 +91,9 @@ class CheckedSettings:
 
     @property
     def why_s(self) -> float:
-        """Return the seconds that the search for a conflict may take; 0 to leave it out."""
+        """Return the seconds that the search for a conflict may take; 0 to leave it out, as without proof."""
+        if not self.proof:
+            return 0.0
         if isinstance(self.why, bool):
             return min(_WHY_S, _WHY_SHARE * self.time_limit_s) if self.why else 0.0
         return self.why
@@ -114,6 +118,7 @@ class Settings:
     random_state: int = 0
     solver_options: Mapping[str, Any] | None = None
     why: bool | float = True
+    proof: bool = True
 
     def limit_s(self) -> float:
         """Return the checked time limit, needed before anything is read."""
@@ -230,6 +235,7 @@ _CHECKS: Mapping[str, AbstractCheck] = {
     "random_state": whole_from(0, 2**31 - 1),
     "solver_options": OPTIONS,
     "why": _OrFlag(_AT_LEAST_0),
+    "proof": Flag(Refusal("True or False as {name}", "Change it.", error=InvalidTypeError)),
 }
 
 

@@ -283,6 +283,9 @@ def explain(
     ] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
+    proof: Annotated[
+        bool, typer.Option(help="Prove answers by a program; else give near answers, which take milliseconds.")
+    ] = True,
     surrogate: Annotated[
         str | None,
         typer.Option(
@@ -315,11 +318,14 @@ def explain(
     from ceopt.words.language import language_of
     from ceopt.words.sentences import beyond_lines
 
-    options: dict[str, Any] = {"why": why}
+    options: dict[str, Any] = {"why": why, "proof": proof}
     if surrogate is not None:
         if not why:
             but = "both are given"
             raise InvalidValueError("--surrogate", "no --no-why beside it", but, "Leave --no-why out.")
+        if not proof:
+            but = "both are given"
+            raise InvalidValueError("--surrogate", "no --no-proof beside it", but, "Leave --no-proof out.")
         options = {"surrogate": surrogate_named(surrogate)}
     given = read_inputs(
         model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),

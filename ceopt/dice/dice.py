@@ -136,7 +136,7 @@ STEERING: Final = frozenset(
 )  # fmt: skip
 #: Keywords of :class:`ceopt.Recourse` that hold for every call; all others follow from what a call asks.
 OWN: Final = (
-    "constraints", "cost", "diversity", "formulation", "margin", "random_state", "relative_gap", "solver",
+    "constraints", "cost", "diversity", "formulation", "margin", "proof", "random_state", "relative_gap", "solver",
     "solver_options", "threads", "time_limit_s", "why",
 )  # fmt: skip
 _NAMED: Final = frozenset(
@@ -220,7 +220,8 @@ class Dice:
         left. None: 120 where importance is asked for; no limit but that of each row where counterfactuals are.
     options
         Keywords of :class:`ceopt.Recourse` that hold for every call: ``cost``, ``constraints``, ``diversity``,
-        ``solver``, ``time_limit_s`` (for each row), ``relative_gap``, ``margin``, ``formulation``, ``threads``.
+        ``solver``, ``time_limit_s`` (for each row), ``relative_gap``, ``margin``, ``formulation``, ``threads``,
+        ``proof``.
 
     Raises
     ------

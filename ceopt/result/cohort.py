@@ -151,7 +151,9 @@ def _require_lengths(
 # ==== The results for many people: one solution set each, and all of them as one table ================================
 
 #: What a table of answers says beside their values, with the dtype of each column.
-_OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
+_OWN: Final = {
+    "status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object, "proof": object,
+}  # fmt: skip
 #: What a table of moves says, with the dtype of each column.
 _MOVES: Final[Mapping[str, Any]] = {
     "rank": "int64", "column": object, "from": object, "to": object, "move": "float64", "unit": object,
@@ -269,10 +271,10 @@ class Cohort:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per answer, indexed by ``query_id`` (the row's label) and ``rank``.
 
-        Columns: status, cost, bound, verified, reason, then the raw columns in their own dtypes. A name of these that a
-        raw column bears too gets the prefix ``ceopt_``. A person without an answer has one row of rank 0 whose raw
-        columns are missing; for that, whole numbers become ``Int64`` and bool ``boolean``. One who is favourable
-        already has cost 0 and counts as verified. Beside an ``audit`` a column ``source`` follows the reason: where the
+        Columns: status, cost, bound, verified, reason, proof, then the raw columns in their own dtypes. A name of these
+        that a raw column bears too gets the prefix ``ceopt_``. A person without an answer has one row of rank 0 whose
+        raw columns are missing; for that, whole numbers become ``Int64`` and bool ``boolean``. One who is favourable
+        already has cost 0 and counts as verified. Beside an ``audit`` a column ``source`` follows the proof: where the
         answer comes from.
         """
         own = dict(_OWN)
@@ -450,7 +452,12 @@ def free_name(word: str, taken: tuple[str, ...]) -> str:
 
 def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
     """Give what a table says of each answer, or of a person without one."""
-    of_person = {"query_id": result.query_id, "status": str(result.status), "reason": result.reason}
+    of_person = {
+        "query_id": result.query_id,
+        "status": str(result.status),
+        "reason": result.reason,
+        "proof": result.proof,
+    }
     if not result.counterfactuals:
         is_favourable = result.status is Status.ALREADY_FAVOURABLE
         cost = 0.0 if is_favourable else np.nan

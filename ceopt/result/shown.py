@@ -83,6 +83,10 @@ class ShownResult(ToldResult, Protocol):
         """Seconds by phase."""
 
     @property
+    def proof(self) -> str:
+        """What proved it."""
+
+    @property
     def solver(self) -> str:
         """Which one answered."""
 
@@ -570,6 +574,7 @@ def _proof(result: ShownResult, say: Mapping[str, str], language: Language) -> l
         (say["bound"], short(result.bound, language, "down")),
         (say["gap"], short(result.gap, language, "up")),
         (say["margin"], short(result.margin, language, "down")),
+        (say["proved_by"], say[f"proved_by_{result.proof}"] if result.proof else ""),
         (say["solver"], result.solver),
         (say["seconds"], short(result.timings.get("total"), language)),
     ]

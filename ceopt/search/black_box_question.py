@@ -31,6 +31,7 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "formulation": "A surrogate is linear; leave it out.",
     "threads": "A surrogate's program is small; leave it out, and give Recourse.explain n_jobs.",
     "solver_options": "Leave it out.",
+    "proof": "Nothing is proved about the model itself; leave it out.",
     "why": "Rules in conflict are looked for wherever the rules alone leave nothing; leave it out.",
 }
 _NO_STARTS: Final = "Add the points to data: the search is led to its favourable rows."

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
@@ -310,6 +310,12 @@ class _Column:
     gains: Floats
     pieces: tuple[tuple[float, float], ...]
 
+    def with_change_at(self, price: float) -> _Column:
+        """Return the column at this price more for each change: of what costs the same, fewer columns are cheaper."""
+        if not math.isfinite(price):
+            return self
+        return replace(self, prices=np.where(self.prices > 0.0, self.prices + price, self.prices))
+
 
 def least_by_knapsack(
     prepared: Prepared, score: ColumnGains, factual: Mapping[str, float], reach: Reach
@@ -401,6 +407,8 @@ def _solved(  # noqa: PLR0917 - all that is known of one person
         return point, row, float(cost.objectives(space, factual, row)[0])
 
     low = None
+    at_hand = _price_at_hand(steps, slides, needed + noise)
+    steps = [column.with_change_at(PRICE_ROUNDING * at_hand / len(space)) for column in steps]
     for asked in (needed - noise, needed + noise):
         limit = _price_at_hand(steps, slides, asked) * (1.0 + PRICE_ROUNDING) + PRICE_ROUNDING
         chosen = _chosen(steps, slides, asked, limit)

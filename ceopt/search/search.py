@@ -28,9 +28,10 @@ that needs no change. All others go through these phases, each a step from one s
       |
      END
 
-The file beside a phase makes its step; all others are here. Without a diversity, further answers are points that the
-solver or the search for its start came across. They are given in order of cost, but none is claimed to be the next
-cheapest.
+The file beside a phase makes its step; all others are here. With ``proof=False`` the phase PROGRAM takes the cheapest
+point that the search for a start came across, and goes on to LIMIT. Without a diversity, further answers are points
+that the solver or the search for its start came across. They are given in order of cost, but none is claimed to be the
+next cheapest.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ from ceopt.search.state import (
     favourable,
     without_unseen,
 )
-from ceopt.search.without_program import settled
+from ceopt.search.without_program import settled, with_near_answer
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.solvers.problem import relative_gap_of
@@ -298,6 +299,12 @@ def _start(state: State) -> State:
     return settled(find_starts(state).looking_for_next())
 
 
+def _program(state: State) -> State:
+    if state.question.settings.proof:
+        return solve(state)
+    return with_near_answer(state)
+
+
 def _margin(state: State) -> State:
     after = Phase.LIMIT
     if state.first is None:
@@ -342,7 +349,8 @@ def _conflict(state: State) -> State:
 
 
 def _fewer(state: State) -> State:
-    if state.question.settings.n > 1:  # alone, an answer may be any of those that cost the same
+    settings = state.question.settings
+    if settings.n > 1 and settings.proof:  # alone, an answer may be any of those that cost the same
         state = with_fewer_columns(state)
     return replace(state, phase=Phase.NEXT)
 
@@ -357,14 +365,14 @@ def _next(state: State) -> State:
     if state.question.within is not None and state.first.status is not Status.OPTIMAL:
         unproved = Finding(Status.TIME_LIMIT, reason=said("The least cost is not proved.", "least_cost_unproved"))
         return replace(state, phase=Phase.END, last=unproved)
-    if settings.diversity is None:
+    if settings.diversity is None and settings.proof:
         return replace(next_incumbent(state), phase=Phase.LIMIT)
     return state.looking_for_next()
 
 
 _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
     Phase.START: _start,
-    Phase.PROGRAM: solve,
+    Phase.PROGRAM: _program,
     Phase.CHECK: check_solved,
     Phase.MARGIN: _margin,
     Phase.LIMIT: _limit,
@@ -421,7 +429,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     target = asked.target  # locals of their own: what is put into words when read keeps no question alive
     reach = question.person.reach
     factual = question.factual
-    has_all = len(answers) == asked.n
+    has_all = len(answers) == asked.n and (asked.proof or asked.n == 1)  # near answers leave out others
     is_proved = last.proved and len(answers) == len(state.answers)
     return SolutionSet(
         status=first.status,

@@ -13,19 +13,23 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from ceopt.base.results import Status
+from ceopt.base.said import said
 from ceopt.formulations.targets import DisagreementOf
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import ColumnGains, LeastCost, least_by_knapsack
 from ceopt.search.solve_check_repair import (
     accept_checked,
+    find_starts,
     is_disproved,
     none_in_reach,
     slack_in_program,
     start_in_hand,
+    used_up,
 )
 from ceopt.search.solve_program import has_extreme_numbers
-from ceopt.search.state import Phase
+from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ def settled(state: State) -> State:
     """
     question = state.question
     settings = question.settings
+    if question.is_late:
+        return state
     with question.stopwatch.counting("start"):
         least = least_cost(question)
     if least is None:
@@ -47,7 +53,8 @@ def settled(state: State) -> State:
     if math.isinf(least.bound):
         if state.found:  # a verified answer
             return state
-        return replace(state, least=least, solver="", last=none_in_reach(), phase=Phase.WIDER_RULES)
+        after = Phase.WIDER_RULES if settings.proof else Phase.NEXT  # programs look for what is in the way
+        return replace(state, least=least, solver="", last=none_in_reach(), phase=after)
     state = _with_starts(state, least)
     start = start_in_hand(state)
     cost = None if start is None else question.cost(start[0])
@@ -55,12 +62,35 @@ def settled(state: State) -> State:
         return state
     state = replace(state, least=least, tries=replace(state.tries, bound=least.bound))
     gap = relative_gap_of(cost, least.bound)
-    takes_met_points = settings.diversity is None and settings.n > 1  # which a solver meets
+    takes_met_points = settings.proof and settings.diversity is None and settings.n > 1  # which a solver meets
     if start is None or gap is None or gap > settings.relative_gap or takes_met_points:
         return state
     point, check = start
     state = accept_checked(replace(state, solver=""), point, check.prediction, least.bound, "")
     return replace(state, phase=Phase.LIMIT)
+
+
+def with_near_answer(state: State) -> State:
+    """Return the state with the cheapest point met so far that is another answer; in the phase after all programs."""
+    state = replace(state, solver="")
+    is_first = not state.answers
+    if is_first and state.question.prepared.predictor.is_linear:  # of which no start was looked for
+        looked = find_starts(state, even_linear=True)
+        found = tuple(sorted([*state.found, *looked.starts], key=itemgetter(0)))
+        state = replace(looked, found=found)
+    start = start_in_hand(state, contradicts_solver=False)
+    if start is not None:
+        point, check = start
+        unproved = said("No program was solved, as proof=False.", "not_asked_to_prove")
+        state = accept_checked(state, point, check.prediction, state.tries.bound, unproved)
+        return replace(state, phase=Phase.LIMIT)
+    reason = said("No other point was met.", "none_met")
+    if is_first:
+        reason = said("No point was met; with proof=True a program is solved.", "near_none_met")
+    if state.question.is_late:
+        reason = used_up(state.question.settings.time_limit_s, state.stage)
+    last = Finding(Status.TIME_LIMIT, bound=state.tries.bound, reason=reason)
+    return replace(state, last=last, phase=Phase.LIMIT)
 
 
 def _with_starts(state: State, least: LeastCost) -> State:

@@ -218,6 +218,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cheaper_than_proved": "A further way costs less than was proved of an earlier one: nothing is proved.",
     "stricter_rows": "Something cheaper that keeps the rules is not ruled out.",
     "none_met": "No other way was met.",
+    "not_asked_to_prove": "Whether something asks for less was not to be proved.",
+    "near_none_met": "No way was met; whether there is one was not to be proved.",
     "traces_unsettled": "Whether a part of the score that is too small for the program is enough is not settled.",
     "tie_unsettled": "Nothing reaches the goal clearly. Whether something just reaches it is not settled.",
     "steps_may_pass": "Nothing reaches the goal, but the model rounds in steps that may let a way through.",

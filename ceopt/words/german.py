@@ -229,6 +229,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "cheaper_than_proved": "Ein weiterer Weg kostet weniger, als von einem früheren bewiesen war: Nichts ist bewiesen.",
     "stricter_rows": "Etwas Billigeres, das die Regeln einhält, ist nicht ausgeschlossen.",
     "none_met": "Ein anderer Weg wurde nicht angetroffen.",
+    "not_asked_to_prove": "Ob etwas weniger verlangt, war nicht zu beweisen.",
+    "near_none_met": "Ein Weg wurde nicht angetroffen; ob es einen gibt, war nicht zu beweisen.",
     "traces_unsettled": "Ob ein Teil der Bewertung genügt, der für das Programm zu klein ist, ist nicht geklärt.",
     "tie_unsettled": "Nichts erreicht das Ziel deutlich. Ob etwas es gerade eben erreicht, ist nicht geklärt.",
     "steps_may_pass": "Nichts erreicht das Ziel, aber das Modell rundet in Stufen, die einen Weg zulassen könnten.",

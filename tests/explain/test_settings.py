@@ -25,7 +25,7 @@ def test_defaults_pass_and_are_plain_in_the_options(space):
     assert options == {
         "target": "good", "n": 1, "cost": "l1", "constraints": [], "solver": "auto", "time_limit_s": 60.0,
         "relative_gap": 1e-6, "margin": None, "diversity": "distinct", "formulation": "auto", "threads": 1,
-        "random_state": 0, "solver_options": {}, "why": True,
+        "random_state": 0, "solver_options": {}, "why": True, "proof": True,
     }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def test_dtypes_stay_where_everyone_has_an_answer(frame):
     table = cohort_of(frame.loc["a"]).to_frame()
 
     assert table[list(KINDS)].dtypes.to_dict() == KINDS
-    assert list(table.columns)[:5] == ["status", "cost", "bound", "verified", "reason"]
+    assert list(table.columns)[:6] == ["status", "cost", "bound", "verified", "reason", "proof"]
     assert table.index.names == ["query_id", "rank"]
     assert table.index.tolist() == [("a", 1), ("a", 1)]
     assert table["verified"].all()
@@ -86,10 +86,10 @@ def test_a_raw_column_keeps_its_name_and_ours_gets_the_prefix():
     frame = pd.DataFrame([[1.0, 2.0, 3.0, 4.0]], columns=names)
     table = cohort_of(frame).to_frame()
 
-    assert list(table.columns) == ["ceopt_ceopt_status", "cost", "bound", "verified", "reason", *names]
+    assert list(table.columns) == ["ceopt_ceopt_status", "cost", "bound", "verified", "reason", "proof", *names]
     assert table.index.names == ["query_id", "ceopt_rank"]
     assert table["status"].tolist() == [2.0]
-    assert table.reset_index().shape == (1, 11)
+    assert table.reset_index().shape == (1, 12)
 
 
 @pytest.mark.parametrize("labels", [[("x", 1), ("x", 2), ("y", 1)], [1.5, 1.5, 2.5], [None, "b", 3]])

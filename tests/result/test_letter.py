@@ -125,6 +125,7 @@ def test_the_ways_stand_side_by_side_as_they_are_told(three, tmp_path):
 ONE_WAY = SPACE.update("xq_inc", direction="up").update("xq_debt", direction="down")
 
 
+@pytest.mark.usefixtures("by_program")
 def test_what_moves_in_one_direction_alone_is_nothing_that_anybody_does(tmp_path):
     found = ask(space=ONE_WAY)
     page = letter(found, tmp_path / "a.html")

@@ -321,6 +321,7 @@ def test_only_what_is_proved_infeasible_has_a_conflict(monkeypatch: pytest.Monke
     assert (str(result.status), result.conflict) == ("rejected", ())
 
 
+@pytest.mark.usefixtures("by_program")
 def test_what_a_proof_overlooks_within_its_tolerance_is_an_answer() -> None:
     """A row of a million is kept to within one, which a solver's absolute tolerance is not."""
     space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=4e6, mad=1.0)])

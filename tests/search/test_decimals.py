@@ -274,6 +274,7 @@ def test_a_boundary_point_that_the_model_favours_for_its_digits_keeps_them():
     assert fine(result[0].frame).all()
 
 
+@pytest.mark.usefixtures("by_program")
 def test_after_ctrl_c_numbers_keep_their_digits_and_the_model_is_not_asked_again(monkeypatch):
     person = X[MODELS["linear"].predict(X) == "no"].iloc[0]
     runs, after = [], []

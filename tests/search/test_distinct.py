@@ -238,6 +238,7 @@ def test_without_bounds_the_answers_in_hand_stay() -> None:
     assert "finite bounds, but column 'pay' may reach" in result.reason
 
 
+@pytest.mark.usefixtures("by_program")
 def test_an_answer_that_turns_out_to_be_more_of_a_cheaper_one_is_left_out() -> None:
     """A solver is wrong about the first: the second is a part of it and cheaper, so that the first is no answer."""
     space = ceopt.FeatureSpace([HOURS, DEBT])

@@ -268,6 +268,7 @@ def test_without_bounds_the_answers_in_hand_stay() -> None:
     assert "Apart needs finite bounds, but column 'wage'" in result.reason
 
 
+@pytest.mark.usefixtures("by_program")
 def test_what_the_solver_takes_for_far_enough_is_asked_for_again(monkeypatch: Any) -> None:
     """Rows that are right to a tolerance only: first the solver is to be exact, then the rows ask for a trace more."""
     pay = ceopt.FeatureSpace([ceopt.Feature("pay", kind="continuous", lower=0.0, upper=9.0)])

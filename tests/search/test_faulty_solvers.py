@@ -50,6 +50,7 @@ def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:
 @pytest.mark.long(every=22)
 @pytest.mark.parametrize(("kind", "fault"), PAIRED)
 @pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.usefixtures("by_program")
 def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(people, kind, fault, n) -> None:
     best = ask(people, kind, n=n, diversity="pool")
     assert best.status == "optimal"
@@ -70,6 +71,7 @@ def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(pe
 
 
 @pytest.mark.parametrize("kind", ["forest", "logistic"])
+@pytest.mark.usefixtures("by_program")
 def test_a_solver_that_does_not_open_is_no_exception(people, kind) -> None:
     with faulty("raises", opens=False) as solver:
         found = ask(people, kind, solver=solver)
@@ -79,6 +81,7 @@ def test_a_solver_that_does_not_open_is_no_exception(people, kind) -> None:
 
 @pytest.mark.long(every=10)
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.usefixtures("by_program")
 def test_without_a_point_in_hand_it_is_an_error_and_no_exception(people, fault) -> None:
     """Nothing may move but income, and no income is enough: no start is found, and no answer exists."""
     fixed = people.space.update("loans", mutable=False).update("owner", mutable=False)
@@ -103,6 +106,7 @@ def test_a_false_proof_is_not_followed_by_a_believed_one(people) -> None:
     assert "Proved" not in found.reason
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_further_answer_that_is_cheaper_takes_the_first_proof_back(people) -> None:
     """Asked for the best, the solver gives the best with other integers as optimal; asked for another, the best."""
     best = ask(people, "logistic")[0]
@@ -186,6 +190,7 @@ def test_a_fault_in_the_search_for_a_conflict_is_a_sentence(people, fault) -> No
     assert len(runs) > 1
 
 
+@pytest.mark.usefixtures("by_program")
 def test_ctrl_c_goes_through(people) -> None:
     def interrupted(_told: Outcome, _compiled: Any) -> Any:
         raise KeyboardInterrupt
@@ -213,6 +218,7 @@ def test_ctrl_c_in_the_solver_leaves_the_point_in_hand_and_takes_no_further_one(
         assert not found.complete
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_cohort_goes_on_after_a_fault(people) -> None:
     with faulty("raises") as solver:
         how = ceopt.Recourse(people.models["logistic"], people.space, target="good", solver=solver)
@@ -220,6 +226,7 @@ def test_a_cohort_goes_on_after_a_fault(people) -> None:
     assert {str(found.status) for found in cohort} <= {"feasible", "already_favourable"}
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_misuse_is_still_refused(people) -> None:
     with faulty("raises") as solver, pytest.raises(ceopt.CeoptError, match="nonsense"):
         ask(people, "logistic", solver=solver, solver_options={"nonsense": 1})

@@ -204,6 +204,7 @@ def test_that_no_other_answer_costs_so_little_is_proved_by_a_bound_of_the_limit(
 
 
 @pytest.mark.parametrize(("more", "proved"), [(1e-8, True), (1e-4, False), (0.01, False)])
+@pytest.mark.usefixtures("by_program")
 def test_a_further_answer_that_costs_a_ten_thousandth_less_takes_the_first_proof_back(
     monkeypatch: pytest.MonkeyPatch, more: float, proved: bool
 ) -> None:
@@ -236,6 +237,7 @@ def test_a_further_answer_that_costs_a_ten_thousandth_less_takes_the_first_proof
 
 
 @pytest.mark.parametrize("failing", [6, 99])
+@pytest.mark.usefixtures("by_program")
 def test_seven_points_may_fail_and_no_more(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
     run = ProgramSolver.run
     asked = []
@@ -279,6 +281,7 @@ def test_which_bound_a_verified_cost_disproves() -> None:
         assert is_disproved(bound, cost) is said
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_start_that_costs_the_same_takes_no_answers_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both a and b reach the decision for 3: what the solver gives stays, and so does what it proves."""
     model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))

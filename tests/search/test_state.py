@@ -40,6 +40,7 @@ def states(**settings: Any) -> list[State]:
     return passed
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_search_goes_through_its_phases() -> None:
     passed = states()
     phases = [state.phase for state in passed]
@@ -50,6 +51,7 @@ def test_a_search_goes_through_its_phases() -> None:
     assert [len(state.answers) for state in passed][-1] == 1
 
 
+@pytest.mark.usefixtures("by_program")
 def test_each_further_answer_is_a_round_of_its_own() -> None:
     passed = states(n=3, diversity="pool")
     assert [state.phase for state in passed].count(Phase.LIMIT) == 2
@@ -68,6 +70,7 @@ def test_a_row_that_needs_no_change_has_ended_at_once() -> None:
     assert state.last.status == "already_favourable"
 
 
+@pytest.mark.usefixtures("by_program")
 def test_an_interrupt_between_two_answers_keeps_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(MODEL, SPACE, Settings(target="good", n=3, diversity="pool"))
     rounds = []

@@ -68,6 +68,7 @@ def test_where_it_is_cheap_nothing_else_is_solved() -> None:
     assert (result[0].cost, runs) == (pytest.approx(1.0 + result.margin), 1)
 
 
+@pytest.mark.usefixtures("by_program")
 def test_where_nothing_is_cheaper_without_a_margin_no_smaller_one_is_tried() -> None:
     result, runs = asked(Affine([1.0], -1.0, labels=("no", "yes")), ceopt.FeatureSpace([X]))
     assert result.status == "optimal"
@@ -146,6 +147,7 @@ def test_what_a_margin_leaves_out_is_no_proof_where_the_solver_does_not_settle_i
     assert not result.complete
 
 
+@pytest.mark.usefixtures("by_program")
 def test_ctrl_c_in_a_program_without_a_margin_ends_the_search_and_not_that_program_alone() -> None:
     """The answer within the margin stays, and no further one is looked for."""
     runs: list[Outcome] = []

@@ -167,6 +167,7 @@ def test_a_limit_used_up_in_building_leaves_the_verified_start(
 
 
 @pytest.mark.parametrize("where", LATER)
+@pytest.mark.usefixtures("by_program")
 def test_a_limit_used_up_in_building_a_linear_model_leaves_nothing(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
@@ -237,6 +238,7 @@ def test_a_stage_ends_soon_after_the_limit(
 
 
 # ---- what is left ----------------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("by_program")
 def test_the_solver_is_given_what_is_left(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
@@ -469,6 +471,7 @@ def test_all_cells_keep_the_cheapest(
         (Stop.FEASIBLE, "The numbers are bad.", False),
     ],
 )
+@pytest.mark.usefixtures("by_program")
 def test_a_solver_that_the_time_ended_is_told_so_whatever_it_calls_that(status: Stop, message: str, said: bool) -> None:
     def late(told: Any, _: Any) -> Any:
         return replace(told, status=status, bound=0.0, message=message)
