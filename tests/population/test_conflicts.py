@@ -343,6 +343,7 @@ def test_what_fails_in_the_search_is_said_and_the_proof_stands(monkeypatch: pyte
     assert cohort[0].reason.endswith("The rules in conflict are not known: no such luck.")
 
 
+@pytest.mark.usefixtures("by_program")
 def test_an_answer_that_a_proof_overlooked_is_its_own_and_the_others_are_asked() -> None:
     """A row of a million is kept to within one, which a solver's absolute tolerance is not."""
     space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=4e6, mad=1.0)])

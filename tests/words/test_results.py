@@ -207,6 +207,7 @@ def test_every_status_has_its_sentence(status):
 
 
 @pytest.mark.parametrize("has_point", [False, True])
+@pytest.mark.usefixtures("by_program")
 def test_where_the_time_ended_the_solver_no_sentence_has_its_words(has_point):
     def late(told, _):
         ended = replace(told, status=Stop.TIME_LIMIT, bound=0.0, message="HiGHS stopped: time limit.")

@@ -1,0 +1,150 @@
+"""People who are settled without a program: the same optimum as a program's; near answers, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import draws
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+
+import ceopt
+from ceopt.formulations.predictors import Affine
+from ceopt.search import without_program
+
+COSTS: list[Any] = [
+    ceopt.L1(scale="none"), ceopt.L1(scale="none") + 0.1 * ceopt.Changes(), ceopt.L2(scale="none", squared=True),
+    ceopt.L2(scale="none"), ceopt.Linf(scale="none"),
+]  # fmt: skip
+RULES: list[Any] = [(), [ceopt.MaxChanges(1)], [ceopt.Linear({"a": 1.0, "b": 1.0}, "<=", 8)]]
+
+
+def asked_by_program(*args: Any, **given: Any) -> ceopt.SolutionSet:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(without_program, "least_cost", lambda _question: None)
+        return ceopt.explain(*args, **given)
+
+
+def space_of(step: float | None, codes: tuple[int, ...], missing: Any) -> ceopt.FeatureSpace:
+    return ceopt.FeatureSpace(
+        [
+            ceopt.Feature("a", kind="integer", lower=0, upper=12),
+            ceopt.Feature("b", kind="continuous", lower=-5.0, upper=5.0, step=step),
+            ceopt.Feature("c", kind="binary", levels=(0, 1), missing=missing),
+            ceopt.Feature("d", kind="integer", lower=-3, upper=10, codes=codes, fill=1.5),
+        ]
+    )
+
+
+@draws(150)
+@given(
+    weights=st.lists(st.sampled_from([-10.0, -1.3, -1.0, -0.1, 0.0, 0.7, 1.0, 2.0]), min_size=4, max_size=4),
+    row=st.tuples(st.integers(0, 12), st.integers(-20, 20), st.integers(0, 1), st.integers(-3, 10)),
+    missed=st.sampled_from([1e-9, 0.3, 1.0, 4.0, 17.25, 200.0]), step=st.sampled_from([None, 0.25]),
+    codes=st.sampled_from([(), (-1, -2)]), cost=st.sampled_from(COSTS), rules=st.sampled_from(RULES),
+    margin=st.sampled_from([None, None, 0.0, 0.1]), n=st.sampled_from([1, 1, 2]),
+)  # fmt: skip
+def test_a_bound_settles_linear_models_as_a_program_does(weights, row, missed, step, codes, cost, rules, margin, n):
+    space = space_of(step, codes, missing=False)
+    person = {"a": row[0], "b": row[1] / 4, "c": row[2], "d": row[3]}
+    own = float(np.dot(weights, list(person.values())))
+    model = Affine(weights, -own - missed, labels=("no", "yes"))
+    given_ = {"target": "yes", "cost": cost, "constraints": rules, "margin": margin}
+    proved = asked_by_program(model, person, space, n=n, **given_)
+    found = ceopt.explain(model, person, space, n=n, **given_)
+    near = ceopt.explain(model, person, space, n=n, proof=False, **given_)
+
+    assert (found.status, len(found)) == (proved.status, len(proved))
+    assert (found.proof == "") == (found.status not in {"optimal", "infeasible"})
+    assert proved.proof in {"program", ""}
+    assert near.status in {found.status, "feasible", "time_limit"}
+    for result in (found, near):
+        if result.proof == "bound":
+            assert (result.solver, result.size) == ("", {}) or n > 1 or result.status == "infeasible"
+        for answer, other in zip(result, proved, strict=False):
+            least = proved[0].cost if result is near else other.cost
+            assert answer.cost >= least * (1.0 - 1.1e-5) - 1e-9
+    if len(found):
+        assert found[0].cost == pytest.approx(proved[0].cost, rel=1.1e-5, abs=1e-9)
+        assert near.bound is None or near.bound <= proved[0].cost * (1.0 + 1e-6) + 1e-9
+
+
+ROWS = pd.DataFrame(np.random.default_rng(0).integers(0, 12, size=(200, 3)), columns=list("abc"))
+LABELS = np.where(ROWS["a"] + 2 * ROWS["b"] - ROWS["c"] > 14, "yes", "no")
+MODELS: dict[str, Any] = {
+    "forest": RandomForestClassifier(12, max_depth=4, random_state=0).fit(ROWS, LABELS),
+    "network": MLPClassifier((4,), solver="lbfgs", max_iter=5000, random_state=1).fit(ROWS, LABELS),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("rules", [(), (ceopt.MaxChanges(1),)], ids=["free", "one change"])
+def test_near_answers_are_verified_and_never_cheaper_than_the_optimum(kind, rules):
+    model, space = MODELS[kind], ceopt.FeatureSpace.infer(ROWS)
+    people = ROWS[model.predict(ROWS) == "no"].head(8)
+    given_ = {"target": "yes", "constraints": rules, "n": 2, "data": ROWS}
+    for _, person in people.iterrows():
+        near = ceopt.explain(model, person, space, proof=False, **given_)
+        proved = asked_by_program(model, person, space, **given_)
+
+        assert near.complete is False or near.status == "infeasible"
+        assert near.status != "infeasible" or proved.status == "infeasible"
+        assert near.bound is None or not len(proved) or near.bound <= proved[0].cost * (1.0 + 1e-6)
+        costs = [answer.cost for answer in near]
+        assert costs == sorted(costs)
+        assert all(answer.verified for answer in near)
+        if len(near):
+            assert costs[0] >= proved[0].cost * (1.0 - 1e-5)
+            assert near.gap == pytest.approx(1.0 - near.bound / costs[0], abs=1e-12)
+        else:
+            assert near.reason
+
+
+SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+MODEL = Affine([1.0], -3.5, labels=("no", "yes"))
+
+
+def test_what_proved_it_is_kept_in_text_and_tables():
+    found = ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes")
+    again = ceopt.SolutionSet.from_json(found.to_json())
+    cohort = ceopt.Recourse(MODEL, SPACE, target="yes").fit(pd.DataFrame({"income": [1, 5]}))
+    table = cohort.explain(pd.DataFrame({"income": [1, 5]})).to_frame()
+
+    assert (found.proof, found.solver, found.size, found.margin) == ("bound", "", {}, again.margin)
+    assert again.proof == "bound"
+    assert table["proof"].tolist() == ["bound", ""]
+
+
+def test_text_of_an_earlier_version_says_nothing_of_the_proof():
+    text = ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes").to_json()
+    assert ceopt.SolutionSet.from_json(text.replace('"proof": "bound", ', "")).proof == ""
+
+
+def test_nothing_in_reach_is_proved_by_a_bound_and_without_proof_no_conflict_is_looked_for():
+    far = Affine([1.0], -30.5, labels=("no", "yes"))
+    found = ceopt.explain(far, {"income": 2}, SPACE, target="yes")
+    near = ceopt.explain(far, {"income": 2}, SPACE, target="yes", proof=False)
+
+    assert found.status == near.status == "infeasible"
+    assert found.proof == near.proof == "bound"
+    assert (near.solver, near.conflict, near.complete) == ("", (), True)
+
+
+def test_no_point_that_was_met_proves_nothing():
+    rule = ceopt.Linear({"income": 1.0}, "<=", 3)
+    near = ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes", constraints=[rule], proof=False)
+
+    assert (near.status, len(near), near.complete, near.proof) == ("time_limit", 0, False, "")
+    assert "proof=True" in near.reason
+    assert near.bound == pytest.approx(ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes")[0].cost)
+    assert "there is one was not to be proved" in " ".join(near.sentences())
+
+
+def test_a_proof_is_wanted_or_not():
+    with pytest.raises(ceopt.CeoptError, match="True or False as proof"):
+        ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes", proof="no")
