@@ -13,7 +13,9 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
 from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.predictors.embed import embed_predictor
+from ceopt.formulations.predictors.pruned_leaves import reach_within
 from ceopt.formulations.predictors.reaches import Reaches, wanted_sums
+from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.formulations.space.reachable import Reach
 from ceopt.formulations.targets import Target, parse_target
 
@@ -103,6 +105,12 @@ def recourse_program(
     RecourseProgram
         ``.model`` is an ordinary ConcreteModel: add rows, export it, or hand it to any solver.
     """
+    need = None
+    if cutoff is not None and below == 0.0:
+        wanted = target if isinstance(target, Target) else parse_target(target, predictor.labels)
+        need = TreeNeed.of(predictor, wanted)
+        if need is not None and reach is not None and cutoff.cost.additive:
+            reach = reach_within(predictor, reach, cutoff, need)
     with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(space or predictor.space, row, reach=reach)
@@ -114,6 +122,7 @@ def recourse_program(
                 x,
                 formulation=formulation,
                 cutoff=cutoff,
+                need=need,
                 all_cells=all_cells,
                 more_in=_weights_in_rows(predictor, target) if decides_only else (),
             )

@@ -19,6 +19,7 @@ from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import row_relaxation
+from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
@@ -159,6 +160,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             settings.cost,
             settings.rules,
             tuple((part, _slack_of(part, question.space)) for part in beside),
+            None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin or 0.0),
         )
         try:
             starts = search.run(

@@ -18,16 +18,17 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.predictors.leaf_boxes import GridLeaves, cell_ends, leaf_boxes
+from ceopt.formulations.predictors.tree_bounds import least_budget
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.formulations.tolerances import TINY
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.reachable_leaves import NumberCut, Part
+    from ceopt.formulations.predictors.tree_bounds import TreeNeed
 
 #: Places in a grid, one a column.
 Indices = NDArray[np.intp]
@@ -119,22 +120,6 @@ class ValueGrid:
             point[j] = np.searchsorted(values, coordinates[j])
         return point
 
-    def cheapest_index(self, name: str, admitted: Part, labels: tuple[float, ...] = ()) -> int:
-        """Return the index of a column's cheapest value inside the box of a leaf in reach; the grid has one.
-
-        ``labels``: those of its values that are no amounts.
-        """
-        j = self.names.index(name)
-        values = self.columns[j]
-        prices = self.prices[j]
-        if isinstance(admitted, frozenset):
-            inside = np.isin(values, list(admitted))
-        else:
-            low, high, on_labels = admitted
-            inside = (values >= low) & (values <= high) & ~np.isin(values, [*labels, MISSING])
-            inside |= np.isin(values, list(on_labels))
-        return int(np.argmin(np.where(inside, prices, np.inf)))
-
     def random(self, count: int, rng: np.random.Generator) -> Indices:
         """Return points that change one to all columns to any of their values."""
         points = np.tile(self.factual, (count, 1))
@@ -146,33 +131,34 @@ class ValueGrid:
         return points
 
     # ---- moves -------------------------------------------------------------------------------------------------------
-    def single_changes(self, points: Indices) -> tuple[Indices, Indices, Indices]:
-        """Return all points that differ from one of ``points`` in one column, which of them it was, and the column.
-
-        One row a point and a value of a column, all at once, less the rows that give a column the value it has.
-        """
+    def changes(self, points: Indices) -> Changes:
+        """Return all changes of one column of one of the points (n, d) to another of its values."""
         lengths = list(map(len, self.columns))
         column = np.repeat(np.arange(len(lengths)), lengths)
-        index = np.concatenate(list(map(np.arange, lengths)))
-        trials = np.repeat(points, len(column), axis=0)
-        owner = np.repeat(np.arange(len(points)), len(column))
-        columns = np.tile(column, len(points))
-        indices = np.tile(index, len(points))
-        rows = np.arange(len(trials))
-        is_change = trials[rows, columns] != indices
-        trials[rows, columns] = indices
-        return trials[is_change], owner[is_change], columns[is_change]
+        value = np.concatenate(list(map(np.arange, lengths)))
+        is_change = points[:, column] != value
+        owner, place = np.nonzero(is_change)
+        return Changes(points, owner, column[place], value[place])
 
-    def nearer(self, point: Indices) -> Indices:
-        """Return the points that bring one column nearer to the factual."""
-        trials, _, column = self.single_changes(point[None, :])
-        after = trials[np.arange(len(trials)), column]
-        before = point[column]
-        factual = self.factual[column]
-        return trials[(np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual))]
+    def prices_after(self, changes: Changes) -> Floats:
+        """Return the prices of the points after each change."""
+        if self.joint_price is not None:
+            return self.price(changes.after())
+        before = np.stack([prices[changes.points[:, j]] for j, prices in enumerate(self.prices)], axis=1)
+        others = before.sum(axis=1)[changes.owner] - before[changes.owner, changes.column]
+        first = np.cumsum([0, *map(len, self.prices)])[changes.column]
+        return np.asarray(others + np.concatenate(self.prices)[first + changes.value])
 
-    def exchanges(self, point: Indices) -> Indices:
-        """Return the points that take one change back, wholly or by one index, and change one column otherwise.
+    def nearer(self, point: Indices) -> Changes:
+        """Return the changes that bring one column nearer to the factual."""
+        changes = self.changes(point[None, :])
+        before = point[changes.column]
+        factual = self.factual[changes.column]
+        after = changes.value
+        return changes.taken((np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual)))
+
+    def exchanges(self, point: Indices) -> Changes:
+        """Return the changes of the points that take one change back, wholly or by one index.
 
         A point that no single change makes cheaper may still be a dear combination: what one column gives back,
         another may make up for at a lower price.
@@ -183,7 +169,31 @@ class ValueGrid:
         by_one = len(changed) + wholly
         bases[wholly, changed] = self.factual[changed]
         bases[by_one, changed] += np.sign(self.factual - point)[changed]
-        return self.single_changes(np.unique(bases, axis=0))[0]
+        return self.changes(np.unique(bases, axis=0))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Changes of one column each: of ``points[owner]`` the ``column`` to its value number ``value``, (n,) each."""
+
+    points: Indices
+    owner: Indices
+    column: Indices
+    value: Indices
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def taken(self, kept: Any) -> Changes:
+        """Return some of them."""
+        return Changes(self.points, self.owner[kept], self.column[kept], self.value[kept])
+
+    def after(self) -> Indices:
+        """Return the points after the changes, (n, d)."""
+        points = self.points[self.owner]
+        points[np.arange(len(points)), self.column] = self.value
+        return points
 
 
 def grid_around(
@@ -193,7 +203,7 @@ def grid_around(
     *,
     factual: Mapping[str, float],
     reach: Reach,
-    cuts: Sequence[NumberCut],
+    ends: Sequence[Mapping[str, tuple[Floats, Floats]]] = (),
     through: Sequence[Floats] = (),
 ) -> ValueGrid:
     """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
@@ -202,14 +212,16 @@ def grid_around(
     """
     space = predictor.space
     prices = cost.prices(space)
-    ends = _cell_ends(cuts, factual, {feature.name for feature in space if feature.is_label(factual[feature.name])})
     columns = []
     column_prices = []
     indices = []
     for j, feature in enumerate(space):
         part = reach[feature.name]
         start = factual[feature.name]
-        values = {start, *part.labels, *ends.get(feature.name, ())}
+        values = {start, *part.labels}
+        for of_model in ends:
+            if feature.name in of_model:
+                values.update(_nearest_ends(*of_model[feature.name], start, is_label=feature.is_label(start)).tolist())
         if isinstance(part, Interval) and feature.is_label(start) and not part.is_point:
             values.add(part.clip(0.0))  # the amounts are a cell of their own, even where no cut parts them
         if isinstance(part, Levels):
@@ -233,30 +245,17 @@ def grid_around(
     return ValueGrid(tuple(space.names), tuple(columns), tuple(column_prices), np.array(indices), joint_price, mend)
 
 
-def _cell_ends(
-    cuts: Sequence[NumberCut], factual: Mapping[str, float], labelled: Collection[str]
-) -> dict[str, set[float]]:
-    """Return, per column, of each of the model's cells the value nearest to the factual.
+def _nearest_ends(lasts: Floats, firsts: Floats, start: float, *, is_label: bool) -> Floats:
+    """Return of each of a model's cells the value nearest to the factual, given the values beside each threshold.
 
     A model of trees is the same all over a cell, so that a second value of one cell would only cost more. Next to a cut
     lie the last value left of it and the first right of it: one of them is the nearest of its cell, namely the one on
-    the far side from the factual; both are where the factual lies between them, and of a column that is ``labelled``,
+    the far side from the factual; both are where the factual lies between them, and of a column that holds a label,
     where no amount is nearer than another.
     """
-    ends: dict[str, set[float]] = {}
-    for cut in cuts:
-        last_left, first_right = cut.key
-        start = factual[cut.name]
-        values = ends.setdefault(cut.name, set())
-        if cut.name in labelled:
-            values.update(cut.key)
-        elif first_right <= start:
-            values.add(last_left)
-        elif last_left >= start:
-            values.add(first_right)
-        else:
-            values.update(cut.key)
-    return ends
+    if is_label:
+        return np.concatenate([lasts, firsts])
+    return np.concatenate([lasts[lasts < start], firsts[firsts > start]])
 
 
 def _steps_to(part: Interval, start: float, goals: Sequence[float]) -> set[float]:
@@ -297,8 +296,15 @@ _FINER, _REFINED = 2, 2
 _ROWS_TRIED, _ROWS_CHEAPENED = 60, 2
 #: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
 _TASTE = 0.5
-#: Rows that are scored between two looks at the clock.
-_ROWS = 4000
+#: Rows that are scored between two looks at the clock, and at first.
+_ROWS, _FIRST_ROWS = 4000, 64
+#: Leaves whose cheapest points are tried, the cheapest first.
+_CORNERS = 2000
+#: Off the leaves, climbs begin within this many times the least budget that the leaves allow, then this many times the
+#: last, so often at most.
+_FIRST_BUDGET, _NEXT_BUDGET, _BUDGETS = 1.35, 1.8, 8
+#: What scoring all changes of a point off the leaves costs, in rows.
+_LEAVES_AS_ROWS = 20
 #: Rows times trees that are scored in all, about two seconds: a count, and not a time, so that the same person gets the
 #: same start whatever else the machine does.
 _WORK = 20_000_000
@@ -328,6 +334,8 @@ class StartSearch:
         What a point costs and must keep.
     beside
         Further models that have to decide so, where a rule asks for that, and the slack of each.
+    need
+        What the target needs of the leaves, of a model of trees whose slack that is.
     """
 
     predictor: Predictor
@@ -335,6 +343,7 @@ class StartSearch:
     cost: AbstractCost
     rules: Sequence[AbstractRule]
     beside: Sequence[tuple[Predictor, Callable[[Floats], Floats]]] = ()
+    need: TreeNeed | None = None
 
     def run(
         self,
@@ -387,26 +396,36 @@ class StartSearch:
         predictors = [self.predictor]
         if math.isinf(most_broken):
             predictors += [predictor for predictor, _ in self.beside]
-        routes = [route(forest) for predictor in predictors for forest in predictor.forests]
-        cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
-        row_work = max(sum(map(len, routes)), _NETWORK)
+        forests = [forest for predictor in predictors for forest in predictor.forests]
+        boxes = list(map(leaf_boxes, forests))
+        row_work = max(sum(len(forest.core.trees) for forest in forests), _NETWORK)
         effort = _Effort(_WORK // row_work, deadlines)
         check = _RuleCheck(self, factual, reach, effort, slow_rows=max(_SLOW // row_work, 1), most_broken=most_broken)
         around = functools.partial(
-            grid_around, self.predictor, self.cost, self.rules, factual=factual, reach=reach, cuts=cuts
+            grid_around,
+            self.predictor,
+            self.cost,
+            self.rules,
+            factual=factual,
+            reach=reach,
+            ends=[cell_ends(own, reach) for own in boxes],
         )
         grid = around()
-        search = _GridSearch(grid, self.slack, check.is_kept, effort)
+        leaves = None
+        if self.need is not None and grid.mend is None and not self.predictor.unseen:
+            own = GridLeaves.of(boxes[0], grid.names, grid.columns, self.need.values)
+            leaves = _LeafSlack(grid, self.need, own, additive=self.cost.additive)
+            if math.isinf(leaves.least):
+                return [], False
+        search = _GridSearch(grid, self.slack, check.is_kept, effort, leaves)
         rng = np.random.default_rng(seed)
         candidates: list[Floats] = []
         try:
             at_hand = grid.random(_SAMPLES, rng) if rows is None else grid.next_to(rows)
             search.sift(np.unique(at_hand, axis=0))
-            if routes and not search.is_late:
-                leaves = [leaf for part in routes for tree in prune(part, reach) for leaf in tree.leaves]
-                search.sift(np.unique(_leaf_points(grid, leaves, reach), axis=0))
+            search.sift_leaves()
             tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(grid.names))))
-            search.climb(np.ones((1, len(grid.names))))  # alone, as what it finds bounds the others
+            search.climb_alone()  # as what it finds bounds the others
             search.climb(tastes)
             search.improve()
             candidates += search.points()
@@ -486,15 +505,46 @@ class StartSearch:
         return point
 
 
-def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf], reach: Reach) -> Indices:
-    """Return the cheapest point of each leaf's box: of a single tree, the best of them is the answer."""
-    column = {name: j for j, name in enumerate(grid.names)}
-    cheapest_index = functools.cache(grid.cheapest_index)
-    points = np.tile(grid.factual, (len(leaves), 1))
-    for point, leaf in zip(points, leaves, strict=True):
-        for name, admitted in leaf.box.items():
-            point[column[name]] = cheapest_index(name, admitted, reach[name].labels)
-    return points
+class _LeafSlack:
+    """Slacks of all points one change away from a point, off the leaves: by how much each reaches the target.
+
+    They are those of points that cost at most a limit, as dearer leaves are left out, and only up to the rounding of
+    sums: who takes a point asks the model's own sum.
+    """
+
+    def __init__(self, grid: ValueGrid, need: TreeNeed, leaves: GridLeaves, *, additive: bool) -> None:
+        self.grid = grid
+        self.need = need
+        self.all = leaves
+        self.costs = leaves.least_prices(grid.prices, additive=additive)
+        self.least = least_budget(leaves, self.costs, need)
+        self.limit = math.inf
+        self.leaves = leaves
+
+    def within(self, limit: float) -> None:
+        """Leave out the leaves that cost more than a limit."""
+        self.limit = limit
+        self.leaves = self.all.taken(self.costs <= limit)
+
+    def of(self, changes: Changes) -> Floats:
+        """Return the slack after each change, (n,)."""
+        result = np.empty(len(changes))
+        first = np.cumsum([0, *map(len, self.grid.columns)])[changes.column]
+        for owner in np.unique(changes.owner).tolist():
+            sums = np.concatenate(self.leaves.sums_by_column(changes.points[owner]))
+            slacks = (sums - self.need.need).min(axis=1) + self.need.rounding
+            own = changes.owner == owner
+            result[own] = slacks[first[own] + changes.value[own]]
+        return result
+
+    def corners(self, most: int, below: float) -> Indices:
+        """Return the cheapest points of the boxes of the cheapest leaves, below a price."""
+        order = np.argsort(self.costs, kind="stable")[:most]
+        leaves = self.all.taken(order[self.costs[order] < below])
+        points = np.tile(self.grid.factual, (len(leaves), 1))
+        for j in leaves.split:
+            points[:, j] = leaves.cheapest(j, self.grid.prices[j])
+        return np.unique(points, axis=0)
 
 
 class _Effort:
@@ -570,11 +620,13 @@ class _GridSearch:
         slack: Callable[[Floats], Floats],
         is_kept: Callable[[Floats], bool],
         effort: _Effort,
+        leaves: _LeafSlack | None = None,
     ) -> None:
         self.grid = grid
         self.slack = slack
         self.is_kept = is_kept
         self.effort = effort
+        self.leaves = leaves
         #: By the set of changed columns: price and indices.
         self.cheapest: dict[bytes, tuple[float, Indices]] = {}
         self.least = math.inf
@@ -610,6 +662,29 @@ class _GridSearch:
                 if count >= _IMPROVED or self.is_late:
                     break
 
+    def sift_leaves(self) -> None:
+        """Keep the cheapest corners of leaves that reach the target: of a single tree, the best is the answer."""
+        if self.leaves is not None and not self.is_late:
+            self.sift(self.leaves.corners(_CORNERS, self.least))
+
+    def climb_alone(self) -> None:
+        """Climb with no taste; off the leaves within a budget that grows from the least possible one."""
+        even = np.ones((1, len(self.grid.names)))
+        if self.leaves is None:
+            self.climb(even)
+            return
+        budget = _FIRST_BUDGET * self.leaves.least
+        for _ in range(_BUDGETS):
+            if budget >= self.least or self.is_late or budget == 0.0:
+                break
+            self.leaves.within(budget)
+            self.climb(even)
+            budget *= _NEXT_BUDGET
+        if math.isinf(self.least) and not self.is_late:
+            self.leaves.within(math.inf)
+            self.climb(even)
+        self.leaves.within(self.least)
+
     def climb(self, tastes: Floats) -> None:
         """Leave the factual by the moves that gain most slack for their price, several climbs at once.
 
@@ -629,12 +704,15 @@ class _GridSearch:
         for _ in range(_STEPS):
             if not len(points) or self.is_late:
                 return
-            trials, owner, column = grid.single_changes(points)
-            costs = grid.price(trials)
-            near = np.flatnonzero(costs < self.least * (1.0 - CHEAPER_START))
-            trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
-            reached = self._slacks(trials)
-            self._keep_cheapest(trials, costs, reached)
+            changes = grid.changes(points)
+            costs = grid.prices_after(changes)
+            near = costs < self.least * (1.0 - CHEAPER_START)
+            if self.leaves is not None:
+                near &= costs <= self.leaves.limit
+            changes, costs = changes.taken(near), costs[near]
+            reached = self._slacks_after(changes)
+            self._keep_cheapest(changes, costs, reached)
+            owner, column = changes.owner, changes.column
             with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
                 gain = reached - slacks[owner]
             added = np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9))
@@ -646,7 +724,7 @@ class _GridSearch:
                 move = int(np.argmax(np.where(owner == climber, merit, -math.inf)))
                 if merit[move] > -math.inf:
                     chosen.append(move)
-            points = trials[chosen]
+            points = changes.taken(chosen).after()
             slacks = reached[chosen]
             prices = costs[chosen]
             tastes = tastes[owner[chosen]]
@@ -666,21 +744,31 @@ class _GridSearch:
 
     def _cheaper(self, point: Indices, price: float) -> tuple[Indices, float] | None:
         """Return a cheaper point one step nearer the factual, else one that exchanges a change for another."""
-        for trials in (self.grid.nearer(point), self.grid.exchanges(point)):
-            costs = self.grid.price(trials)
+        for changes in (self.grid.nearer(point), self.grid.exchanges(point)):
+            costs = self.grid.prices_after(changes)
             order = np.argsort(costs, kind="stable")
             order = order[(costs[order] < price * (1.0 - CHEAPER_START)) & (costs[order] > 0)]
+            if self.leaves is not None:
+                order = order[self._slacks_after(changes.taken(order)) >= 0.0]
             for part in _parts(order):
-                for k in part[self._slacks(trials[part]) >= 0]:
-                    if self._keep(trials[k], costs[k]):
-                        return trials[k], float(costs[k])
+                trials = changes.taken(part).after()
+                for k in np.flatnonzero(self._slacks(trials) >= 0.0):
+                    cost = float(self.grid.price(trials[k : k + 1])[0])
+                    if cost < price * (1.0 - CHEAPER_START) and self._keep(trials[k], cost):
+                        return trials[k], cost
         return None
 
-    def _keep_cheapest(self, points: Indices, prices: Floats, slacks: Floats) -> None:
+    def _keep_cheapest(self, changes: Changes, prices: Floats, slacks: Floats) -> None:
         """Keep the cheapest point that reaches the target and keeps the rules."""
         reaching = np.flatnonzero((slacks >= 0) & (prices > 0))
-        for k in reaching[np.argsort(prices[reaching], kind="stable")][:_HELD]:
-            if self._keep(points[k], prices[k]) or self.is_late:
+        cheapest = reaching[np.argsort(prices[reaching], kind="stable")][:_HELD]
+        if not len(cheapest):
+            return
+        points = changes.taken(cheapest).after()
+        if self.leaves is not None:  # its slacks are rounded
+            points = points[self._slacks(points) >= 0]
+        for point, price in zip(points, self.grid.price(points), strict=True):
+            if self._keep(point, price) or self.is_late:
                 return
 
     def _keep(self, point: Indices, price: float) -> bool:
@@ -692,6 +780,13 @@ class _GridSearch:
             self.cheapest[changed] = (float(price), point)
         self.least = min(self.least, float(price))
         return True
+
+    def _slacks_after(self, changes: Changes) -> Floats:
+        """Return the slack after each change: off the leaves where that may be, else of the points themselves."""
+        if self.leaves is None:
+            return self._slacks(changes.after())
+        self.effort.rows -= _LEAVES_AS_ROWS * len(np.unique(changes.owner))
+        return self.leaves.of(changes)
 
     def _slacks(self, points: Indices) -> Floats:
         """Return the slack of each point, minus infinity for those that no time was left for."""
@@ -711,5 +806,6 @@ class _GridSearch:
 
 
 def _parts(order: Indices) -> list[Indices]:
-    """Return an order of rows in parts between which the clock is looked at."""
-    return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))
+    """Return an order of rows in parts between which the clock is looked at, each twice the one before at first."""
+    ends = [_FIRST_ROWS * (2**k - 1) for k in range(1, 7)]
+    return np.split(order, [end for end in (*ends, *range(ends[-1] + _ROWS, len(order), _ROWS)) if end < len(order)])

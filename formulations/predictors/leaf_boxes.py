@@ -67,10 +67,25 @@ class CellRanges:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelSets:
-    """What each leaf admits of a column of levels: ``part`` (L,), rows of ``admits`` (parts, levels and the missing)."""
+    """What each leaf admits of a column of levels.
+
+    Parameters
+    ----------
+    part, admits
+        Of each leaf the row (L,) of ``admits`` (parts, levels and the missing cell).
+    splits, sets
+        The different splits of each tree, (n, 2): its position, and the row of ``sets`` (splits, levels and the missing
+        cell) that goes left.
+    """
 
     part: Ints
     admits: Bools
+    splits: Ints
+    sets: Bools
+
+    def splits_of(self, tree: int) -> Bools:
+        """Return the sets that go left at the splits of one tree."""
+        return self.sets[self.splits[self.splits[:, 0] == tree, 1]]
 
 
 @final
@@ -192,7 +207,7 @@ class _Tests:
         self.left[nodes] = self.right[nodes] = np.where(goes_left, self.left[nodes], self.right[nodes])
 
     def _set_cuts(self, name: str, nodes: Ints, lasts: Floats, firsts: Floats) -> None:
-        """Number the thresholds of a column, given the last value that goes left at each of its nodes."""
+        """Count the thresholds of a column off, given the last value that goes left at each of its nodes."""
         is_cut = np.isfinite(lasts)
         self.lefts[name], index = np.unique(lasts[is_cut], return_index=True)
         self.rights[name] = firsts[is_cut][index]
@@ -328,8 +343,10 @@ class _Growing:
         for _, name in self.numbers:
             ranges = whole["low", name], whole["high", name], whole["gap", name]
             columns[name] = CellRanges(tests.lefts[name], tests.rights[name], *ranges)
-        for _, name in self.levels:
-            columns[name] = LevelSets(whole["part", name], np.array(self.parts[name]))
+        for j, name in self.levels:
+            nodes = tests.column == j
+            splits = np.unique(np.stack([tests.tree[nodes], tests.cut[nodes]], axis=1), axis=0)
+            columns[name] = LevelSets(whole["part", name], np.array(self.parts[name]), splits, tests.sets[name])
         node = whole["node"] - tests.root[whole["tree"]]
         return LeafBoxes(whole["tree"], node, tests.value[whole["node"]], columns)
 
@@ -436,7 +453,7 @@ class GridLeaves:
                 own["part"] = column.part[index]
                 alive = found["admits"][j].any(axis=1)[own["part"]]
             else:
-                has_gap = bool(np.isinf(columns[j][-1]))
+                has_gap = bool(columns[j][-1] == MISSING)
                 cells = np.searchsorted(column.lefts, columns[j][: len(columns[j]) - has_gap])
                 every = np.arange(-1, len(column.lefts) + 2)
                 own["low"] = np.searchsorted(cells, every)[column.low[index] + 1]
@@ -519,9 +536,7 @@ class GridLeaves:
             total = total + own if additive else np.maximum(total, own)
         return total
 
-    def best_by_value(
-        self, j: int, tree: Ints, worth: Floats, room: Floats, prices: Floats, trees: int
-    ) -> Floats:
+    def best_by_value(self, j: int, tree: Ints, worth: Floats, room: Floats, prices: Floats, trees: int) -> Floats:
         """Return, by value of a split column, the sum over trees of the best leaf that admits it and can pay for it.
 
         Parameters

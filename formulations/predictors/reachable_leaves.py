@@ -356,18 +356,14 @@ class Leaf:
 class PrunedTree:
     """The leaves and the splits of one tree that matter to one person.
 
-    ``nodes`` holds, per split left, its cut and the positions (in ``leaves``) of the leaves below it, left and right;
-    ``cuts`` holds each cut once.
+    ``cuts`` holds each cut once. ``nodes``, where the tree was walked, holds per split left its cut and the positions
+    (in ``leaves``) of the leaves below it, left and right.
     """
 
     position: int
     leaves: tuple[Leaf, ...]
-    nodes: tuple[tuple[Cut, tuple[int, ...], tuple[int, ...]], ...]
-
-    @property
-    def cuts(self) -> tuple[Cut, ...]:
-        """The cuts of this tree, each once."""
-        return tuple(dict.fromkeys(cut for cut, _, _ in self.nodes))
+    cuts: tuple[Cut, ...]
+    nodes: tuple[tuple[Cut, tuple[int, ...], tuple[int, ...]], ...] = ()
 
     def sides(self, cut: Cut) -> tuple[list[int], list[int]]:
         """Return the positions of the leaves that lie wholly left, and wholly right, of a cut, over the whole tree."""
@@ -574,7 +570,8 @@ class _Walk:
             lefts = tuple(place[leaf.node] for leaf in left)
             rights = tuple(place[leaf.node] for leaf in right)
             nodes.append((cut, lefts, rights))
-        return PrunedTree(position, tuple(leaves), tuple(nodes))
+        cuts = tuple(dict.fromkeys(cut for cut, _, _ in nodes))
+        return PrunedTree(position, tuple(leaves), cuts, tuple(nodes))
 
     def _below(self, node: int) -> list[Leaf]:
         """Return the leaves that are left below a node."""

@@ -18,6 +18,7 @@ from ceopt.formulations.predictors.embed.trees import LeafTrees, MisicTrees, Ord
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read_model import read_model
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
+from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
@@ -33,7 +34,7 @@ FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "linear": (),
     "networks": ("cutoff",),
-    "trees": ("cutoff", "all_cells", "more_in"),
+    "trees": ("cutoff", "need", "all_cells", "more_in"),
 }
 
 
@@ -139,13 +140,15 @@ def embed_predictor(
     *,
     formulation: str = "auto",
     cutoff: CostCutoff | None = None,
+    need: TreeNeed | None = None,
     all_cells: bool = False,
     more_in: Sequence[tuple[float, ...]] = (),
 ) -> AbstractEmbedded:
     """Put a model as it was read on a block of columns; all else is as for :func:`embed`.
 
     ``more_in``: weights of the scores in the only rows that there will be over them, each of which wants more.
-    Levels on which the model's pipeline would fail are forbidden (``never_seen``).
+    Levels on which the model's pipeline would fail are forbidden (``never_seen``). With a ``need`` of a model of trees,
+    only points that reach it within the cut-off are kept.
     """
     check_formulation(predictor, formulation)
     if cutoff is not None and isinstance(columns, Factual) and dict(cutoff.factual) != dict(columns.point):
@@ -156,7 +159,7 @@ def embed_predictor(
     with PauseGC(), columns.collecting():  # looking again at what was just made takes twice the time of making it
         if isinstance(predictor.core, Combination):
             more_in = ()
-        known = {"cutoff": cutoff, "all_cells": all_cells, "more_in": more_in}
+        known = {"cutoff": cutoff, "need": need, "all_cells": all_cells, "more_in": more_in}
         block = _embedded(predictor, columns, formulation, known)
         for column, ranks in predictor.unseen.items():
             Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
@@ -205,7 +208,8 @@ def _embedded(predictor: Predictor, x: AbstractColumns, formulation: str, known:
     """Return the block of a model; a formulation that a part does not have leaves that part its own default."""
     core = predictor.core
     if isinstance(core, Combination):
-        members = [_embedded(member, x, formulation, known) for member in core.members]
+        of_member = {**known, "need": None}
+        members = [_embedded(member, x, formulation, of_member) for member in core.members]
         if core.votes:
             return EmbeddedVotes(predictor, x, members)
         return EmbeddedSum(predictor, x, members)

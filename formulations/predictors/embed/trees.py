@@ -19,6 +19,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
 from ceopt.formulations.predictors.reachable_leaves import (
     Box,
     Cut,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.tree_bounds import TreeNeed
     from ceopt.formulations.space.reachable import Reach
     from ceopt.solvers.checks import Floats
 
@@ -79,18 +81,19 @@ class AbstractForest(AbstractEmbedded):
         x: AbstractColumns,
         *,
         cutoff: CostCutoff | None = None,
+        need: TreeNeed | None = None,
         all_cells: bool = False,
         more_in: Sequence[tuple[float, ...]] = (),
     ) -> None:
         super().__init__(predictor, x, self.manifest)
-        self._more_in = more_in if self.drops_worst else ()
-        routed = route(predictor)
-        self.trees: tuple[PrunedTree, ...] = prune(routed, x.reach, cutoff=cutoff)
+        self.trees: tuple[PrunedTree, ...] = self.pruned(cutoff, need)
+        is_covered = need is None or cutoff is None  # else a point in none of the leaves is none that is wanted
+        self._more_in = more_in if self.drops_worst and is_covered else ()
         cuts: set[NumberCut] = set()
         for tree in self.trees:
             cuts.update(cut for cut in tree.cuts if isinstance(cut, NumberCut))
         if all_cells:
-            cuts.update(cuts_in_reach(routed, x.reach))
+            cuts.update(cuts_in_reach(route(predictor), x.reach))
         #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=place_of))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]
@@ -123,6 +126,10 @@ class AbstractForest(AbstractEmbedded):
         core = self.predictor.core
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         return core
+
+    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
+        """Return what is left of the trees within the reach and the cut-off, and of what the target needs."""
+        return pruned_trees(self.predictor, self.x.reach, cutoff=cutoff, need=need)
 
     @abstractmethod
     def link(self) -> None:
@@ -266,8 +273,22 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _ends_in(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
-    """Return the indicator that a tree ends in one of the leaves at these positions, as far as they have variables."""
+    """Return the indicator that a tree ends in one of the leaves at these positions, as far as they have variables.
+
+    The only leaf of a tree has none.
+    """
+    if len(pairs) == 1:
+        return LinearForm(float(len(positions)))
     return sum_form(pairs[k][1] for k in positions if pairs[k][1] is not None)
+
+
+def _ends_at(tree: PrunedTree, cut: Cut, positions: Sequence[int], *, side: int) -> bool:
+    """Whether one of these leaves ends (side 1) or begins (side 0) at a cut; else another cut's row says more."""
+    if isinstance(cut, LevelCut) or cut.labels or not cut.parts_amounts:
+        return True
+    end = cut.key[1 - side]
+    boxes = (tree.leaves[k].box[cut.name] for k in positions)
+    return any(box[2] or box[side] == end for box in boxes if isinstance(box, tuple))
 
 
 def _contains(box: Box, point: Mapping[str, float], reach: Reach) -> bool:
@@ -443,6 +464,11 @@ class MisicTrees(AbstractForest):
         features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
     )
 
+    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
+        """Return the trees with the nodes that are left, which have rows of their own here."""
+        del need
+        return prune(route(self.predictor), self.x.reach, cutoff=cutoff)
+
     def link(self) -> None:
         """Add the splits, their order, and the rows that connect them with leaves and coordinates."""
         self.refuse_labels("Misic's form")
@@ -567,9 +593,9 @@ class OrderedTrees(AbstractForest):
                     sides[cut] = self.right_of(cut)
                 is_right, name = sides[cut]
                 index = (tree.position, *name)
-                for rows, side, positions, upper in zip(
-                    (left, right), (is_right, is_right.scaled(-1.0)), tree.sides(cut), (1.0, 0.0), strict=True
+                for rows, is_beyond, positions, side in zip(
+                    (left, right), (is_right, is_right.scaled(-1.0)), tree.sides(cut), (1, 0), strict=True
                 ):
                     form = _ends_in(pairs, positions)
-                    if form.terms:
-                        rows.add(index, form + side, upper=upper)
+                    if (form.terms or form.constant) and _ends_at(tree, cut, positions, side=side):
+                        rows.add(index, form + is_beyond, upper=float(side))

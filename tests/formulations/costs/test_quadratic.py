@@ -159,7 +159,7 @@ def test_a_covariance_caps_a_move_by_its_standard_deviation() -> None:
 def test_a_search_for_a_start_prices_points_as_the_program_does(cost: AbstractCost) -> None:
     """Where the columns' prices do not add up, the grid asks the cost itself."""
     x0 = named((0, 1, 2, 0, 0))
-    grid = grid_around(read(Affine([1.0] * 5, 0.0), SPACE), cost, (), factual=x0, reach=reach_of(SPACE, x0), cuts=())
+    grid = grid_around(read(Affine([1.0] * 5, 0.0), SPACE), cost, (), factual=x0, reach=reach_of(SPACE, x0))
     indices = np.random.default_rng(0).integers(0, [len(values) for values in grid.columns], size=(50, 5))
     points = grid.coordinates(indices)
     expected = [cost.to_objective(by_hand(cost, point - list(x0.values()))) for point in points]

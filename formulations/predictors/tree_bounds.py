@@ -8,14 +8,15 @@ leaves' values. Hence, with :math:`c_\ell` the least cost of a leaf's box, a poi
 
 The least such B bounds the cost from below. And a cell of a column may be left out under a budget B, if the same sum
 over the leaves that admit it, each at the cost that it has with that cell, does not reach s. As cells go, boxes shrink
-and cost more, so that others may go in turn; where a column has none left, no point within the budget reaches the target.
+and cost more, so that others may go in turn; where a column has none left, no point within
+the budget reaches the target.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -56,7 +57,7 @@ class TreeNeed:
     rounding: float
 
     @classmethod
-    def of(cls, predictor: Predictor, target: Target) -> TreeNeed | None:
+    def of(cls, predictor: Predictor, target: Target, margin: float = 0.0) -> TreeNeed | None:
         """Return the need; None for another model, and where a target is several alternatives or counts trees."""
         if not predictor.is_trees or len(predictor.forests) != 1 or predictor.forests[0] is not predictor:
             return None
@@ -71,8 +72,8 @@ class TreeNeed:
         base = np.asarray(getattr(core, "base", 0.0), dtype=np.float64)
         return cls(
             leaf_boxes(predictor).values @ weights / divisor,
-            levels - base @ weights / divisor,
-            tie_width(predictor, target),
+            levels + margin - base @ weights / divisor,
+            2.0 * tie_width(predictor, target),
         )
 
 
@@ -106,7 +107,9 @@ def _least_budget(tree: NDArray[np.intp], costs: Floats, values: Floats, level: 
     rises = np.flatnonzero(is_first | (steps > 0.0))
     rises = rises[np.argsort(costs[rises], kind="stable")]
     sums = np.cumsum(steps[rises])
-    reached = np.searchsorted(np.maximum.accumulate(np.where(np.cumsum(is_first[rises]) == is_first.sum(), sums, -np.inf)), level)
+    reached = np.searchsorted(
+        np.maximum.accumulate(np.where(np.cumsum(is_first[rises]) == is_first.sum(), sums, -np.inf)), level
+    )
     return float(costs[rises[reached]]) if reached < len(rises) else math.inf
 
 

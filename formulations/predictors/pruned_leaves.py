@@ -1,0 +1,283 @@
+"""The leaves of trees that one person can reach within a cost, as the formulations of trees state them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.predictors.leaf_boxes import CellRanges, GridLeaves, LeafBoxes, LevelSets, leaf_boxes
+from ceopt.formulations.predictors.reachable_leaves import Cut, Leaf, LevelCut, NumberCut, Part, PrunedTree
+from ceopt.formulations.predictors.tree_bounds import TreeNeed, probed
+from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.deadline import checkpoint
+
+if TYPE_CHECKING:
+    from ceopt.formulations.costs.base import CostCutoff
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.solvers.checks import Floats
+
+_PRUNING = "following the trees"
+
+
+def pruned_trees(
+    predictor: Predictor, reach: Reach, *, cutoff: CostCutoff | None = None, need: TreeNeed | None = None
+) -> tuple[PrunedTree, ...]:
+    """Return the leaves and the cuts of each tree that matter within a reach, and within a cut-off.
+
+    Exact: at every point in reach, within the cut-off's budget, the trees have the scores of the full ones. With a
+    ``need`` only points that reach it are kept, as far as :func:`~ceopt.formulations.predictors.tree_bounds.probed`
+    tells.
+    """
+    checkpoint(_PRUNING)
+    boxes = leaf_boxes(predictor)
+    columns, leaves, _ = _left(boxes, predictor, reach, cutoff, need)
+    writer = _Writer(boxes, leaves, columns, covers=need is None or cutoff is None)
+    return tuple(writer.trees(len(predictor.core.trees)))  # type: ignore[attr-defined]
+
+
+def reach_within(predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: TreeNeed) -> Reach:
+    """Return a reach without values at its ends that no point takes which reaches the need within the cut-off.
+
+    The person's own values stay.
+    """
+    boxes = leaf_boxes(predictor)
+    columns, _, kept = _left(boxes, predictor, reach, cutoff, need)
+    narrow = dict(reach)
+    for column, own in zip(columns, kept, strict=True):
+        part = reach[column.name]
+        start = cutoff.factual[column.name]
+        if isinstance(part, Levels):
+            values = {*column.values[own].tolist(), start}
+            ranks = tuple(rank for rank in part.ranks if rank in values)
+            narrow[column.name] = Levels(ranks, tuple(label for label in part.labels if label in values))
+        elif not column.is_label.any():
+            lower, upper = column.firsts[own].min(initial=start), column.lasts[own].max(initial=start)
+            narrow[column.name] = part.narrowed(max(float(lower), part.lower), min(float(upper), part.upper))
+    return narrow
+
+
+def _left(
+    boxes: LeafBoxes, predictor: Predictor, reach: Reach, cutoff: CostCutoff | None, need: TreeNeed | None
+) -> tuple[list[_CellsInReach], GridLeaves, tuple[NDArray[np.bool_], ...]]:
+    """Return the cells of the columns, the leaves that are left, and which of the cells are."""
+    columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
+    values = boxes.values if need is None else need.values
+    leaves = GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], values)
+    kept = tuple(np.ones(len(column.values), dtype=bool) for column in columns)
+    if cutoff is not None:
+        prices = [column.prices(cutoff) for column in columns]
+        leaves = leaves.taken(leaves.least_prices(prices, additive=cutoff.cost.additive) <= cutoff.budget)
+        if need is not None and cutoff.cost.additive:
+            cells = probed(leaves, prices, need, cutoff.budget)
+            leaves = leaves.taken(np.searchsorted(leaves.origin, cells.leaves.origin))
+            kept = cells.kept
+    return columns, leaves, kept
+
+
+@final
+class _CellsInReach:
+    """The cells of one column that hold values in reach, each under a value of its own; labels have one to themselves.
+
+    ``firsts`` and ``lasts`` are the least and the greatest amount of each; a label is both.
+    """
+
+    __slots__ = ("firsts", "is_label", "lasts", "name", "values")
+
+    def __init__(self, name: str, firsts: Floats, lasts: Floats, labels: Sequence[float]) -> None:
+        self.name = name
+        both = np.concatenate([firsts, np.array(labels, dtype=np.float64)])
+        order = np.argsort(both, kind="stable")
+        self.values = both[order]
+        self.firsts = self.values
+        self.lasts = np.concatenate([lasts, np.array(labels, dtype=np.float64)])[order]
+        self.is_label = np.repeat([False, True], [len(firsts), len(labels)])[order]
+
+    @classmethod
+    def of(cls, boxes: LeafBoxes, name: str, part: Interval | Levels) -> _CellsInReach:
+        """Return the cells of a column."""
+        if isinstance(part, Levels):
+            return cls(name, np.zeros(0), np.zeros(0), sorted(part.values))
+        if part.only == MISSING:
+            return cls(name, np.zeros(0), np.zeros(0), (MISSING,))
+        column = boxes.columns.get(name)
+        ends = (np.zeros(0), np.zeros(0))
+        if isinstance(column, CellRanges):
+            ends = column.sides_in(part)
+        lasts, firsts = np.append(ends[0], part.upper), np.append(part.lower, ends[1])
+        is_there = firsts <= lasts
+        return cls(name, firsts[is_there], lasts[is_there], part.labels)
+
+    def prices(self, cutoff: CostCutoff) -> Floats:
+        """Return what the nearest value of each cell costs."""
+        start = cutoff.factual[self.name]
+        nearest = self.values
+        if not cutoff.space[self.name].is_label(start):
+            nearest = np.where(self.is_label, self.values, np.clip(start, self.firsts, self.lasts))
+        elif not self.is_label.all():  # filled in, at the same price wherever it lands
+            finite = np.where(np.isfinite(self.firsts), self.firsts, np.where(np.isfinite(self.lasts), self.lasts, 0.0))
+            nearest = np.where(self.is_label, self.values, finite)
+        return cutoff.own_prices(self.name, nearest)
+
+
+class _Writer:
+    """Writes what is left of the trees.
+
+    Where the leaves do not cover all that may be, as some were left out for the need, a cut is written also where no
+    leaf lies on its other side: it keeps the column on this one.
+    """
+
+    def __init__(self, boxes: LeafBoxes, leaves: GridLeaves, columns: Sequence[_CellsInReach], *, covers: bool) -> None:
+        self.boxes = boxes
+        self.leaves = leaves
+        self.columns = columns
+        self.covers = covers
+        #: By position of a column with labels, or of levels: what the parts that leaves admit are called.
+        self._parts: dict[tuple[int, int, int, bool], Part] = {}
+
+    def trees(self, count: int) -> list[PrunedTree]:
+        """Return all trees."""
+        leaves = self.leaves
+        ends = np.searchsorted(leaves.tree, np.arange(count + 1))
+        return [self._tree(t, np.arange(ends[t], ends[t + 1])) for t in range(count)]
+
+    def _tree(self, position: int, own: NDArray[np.intp]) -> PrunedTree:
+        checkpoint(_PRUNING)
+        leaves = self.leaves
+        origin = leaves.origin[own]
+        values = self.boxes.values[origin]
+        if self.covers and len(own) and (values == values[0]).all():  # whichever leaf it is
+            return PrunedTree(position, (Leaf(int(self.boxes.node[origin[0]]), tuple(values[0].tolist()), {}),), ())
+        numbers = _distinct(self.boxes.node[origin].tolist(), int(self.boxes.node.max(initial=0)) + 1)
+        written: list[dict[str, Part]] = [{} for _ in own]
+        cuts: list[Cut] = []
+        for j in leaves.split:
+            name = self.columns[j].name
+            if j in leaves.part:
+                parts = [self._level_part(j, place) for place in leaves.part[j][own].tolist()]
+                whole: Part = frozenset(self.columns[j].values.tolist())
+                cuts += self._level_cuts(position, j, parts)
+            else:
+                gaps = leaves.gap[j][own].tolist() if j in leaves.gap else [False] * len(own)
+                ranges = zip(leaves.low[j][own].tolist(), leaves.high[j][own].tolist(), gaps, strict=True)
+                parts = [self._number_part(j, *one) for one in ranges]
+                whole = self._number_part(j, 0, int((self.columns[j].values != MISSING).sum()) - 1, True)
+                cuts += self._number_cuts(j, own, parts)
+            for box, part in zip(written, parts, strict=True):
+                if part != whole:
+                    box[name] = part
+        triples = zip(numbers, map(tuple, values.tolist()), written, strict=True)
+        return PrunedTree(position, tuple(Leaf(*triple) for triple in triples), tuple(cuts))
+
+    # ---- levels ------------------------------------------------------------------------------------------------------
+    def _level_part(self, j: int, place: int) -> Part:
+        key = (j, place, 0, False)
+        if key not in self._parts:
+            self._parts[key] = frozenset(self.columns[j].values[self.leaves.admits[j][place]].tolist())
+        return self._parts[key]
+
+    def _level_cuts(self, position: int, j: int, parts: Sequence[Part]) -> list[Cut]:
+        """Return the sets by which the tree splits a column and that part its leaves."""
+        name = self.columns[j].name
+        column = self.boxes.columns[name]
+        assert isinstance(column, LevelSets)  # noqa: S101 - a column of levels
+        distinct = set(parts)
+        cuts: dict[LevelCut, None] = {}
+        for row in column.splits_of(position):
+            places = np.where(np.isinf(self.columns[j].values), len(row) - 1, self.columns[j].values).astype(np.intp)
+            ranks = frozenset(self.columns[j].values[row[places]].tolist())
+            is_left = any(part <= ranks for part in distinct)
+            is_right = any(part.isdisjoint(ranks) for part in distinct)
+            if is_left and is_right:
+                cuts[LevelCut(name, ranks)] = None
+        if not self.covers:
+            whole = frozenset(self.columns[j].values.tolist())
+            for part in distinct:
+                assert isinstance(part, frozenset)  # noqa: S101 - a column of levels
+                left_to = whole
+                for cut in cuts:
+                    left_to = left_to & cut.ranks if part <= cut.ranks else left_to
+                    left_to = left_to - cut.ranks if part.isdisjoint(cut.ranks) else left_to
+                if part != left_to:
+                    cuts[LevelCut(name, part)] = None
+        return list(cuts)
+
+    # ---- numbers -----------------------------------------------------------------------------------------------------
+    def _number_part(self, j: int, low: int, high: int, gap: bool) -> Part:
+        key = (j, low, high, gap)
+        if key not in self._parts:
+            column = self.columns[j]
+            places = np.arange(low, high + 1)
+            amounts = places[~column.is_label[places]]
+            labels = column.values[places[column.is_label[places]]].tolist()
+            if gap and column.values[-1] == MISSING:
+                labels.append(MISSING)
+            least, most = np.inf, -np.inf
+            if len(amounts):
+                least, most = column.firsts[amounts[0]], column.lasts[amounts[-1]]
+            self._parts[key] = (float(least), float(most), frozenset(labels))
+        return self._parts[key]
+
+    def _number_cuts(self, j: int, own: NDArray[np.intp], parts: Sequence[Part]) -> list[Cut]:
+        """Return the cuts at which leaves begin or end, each with all sets of labels that may go left."""
+        leaves = self.leaves
+        column = self.columns[j]
+        amounts = np.flatnonzero(~column.is_label)
+        begins = np.unique(leaves.low[j][own])
+        ends = np.unique(leaves.high[j][own] + 1)
+        # A cut stands before an amount: the first one from where leaves begin, or after where others end.
+        before = np.unique(np.searchsorted(amounts, np.concatenate([begins, ends])))
+        cuts: list[Cut] = []
+        labels = column.values[column.is_label]
+        if not len(labels):
+            before = before[(before > 0) & (before < len(amounts))]
+        for place in before.tolist():
+            last = float(column.lasts[amounts[place - 1]]) if place > 0 else -np.inf
+            first = float(column.firsts[amounts[place]]) if place < len(amounts) else np.inf
+            for on_left in _label_sides(labels, last, first):
+                cut = NumberCut(column.name, (last, first), on_left)
+                if _parts_leaves(cut, parts, both=self.covers):
+                    cuts.append(cut)
+        return cuts
+
+
+def _label_sides(labels: Floats, last: float, first: float) -> list[frozenset[float]]:
+    """Return which labels may go left at a cut: codes do as numbers, a missing cell either way."""
+    if not len(labels):
+        return [frozenset()]
+    codes = sorted(label for label in labels.tolist() if label != MISSING)
+    between = [code for code in codes if last < code < first]
+    sides = [frozenset(code for code in codes if code <= last)]
+    sides += [frozenset(code for code in codes if code <= end) for end in between]
+    if MISSING in labels:
+        sides = [more for side in sides for more in (side, side | {MISSING})]
+    return list(dict.fromkeys(sides))
+
+
+def _parts_leaves(cut: NumberCut, parts: Sequence[Part], *, both: bool) -> bool:
+    """Whether some leaf lies wholly left of a cut, and some wholly right; or one of the two, unless ``both``."""
+    is_left = is_right = False
+    last, first = cut.key
+    for low, high, labels in set(parts):  # type: ignore[misc]
+        is_left = is_left or (high <= last and labels <= cut.labels)
+        is_right = is_right or (low >= first and labels.isdisjoint(cut.labels))
+        if is_left and is_right:
+            return True
+    return (is_left or is_right) and not both
+
+
+def _distinct(nodes: Sequence[int], free: int) -> list[int]:
+    """Return numbers of leaves: those of their nodes, and new ones where another path has met a node."""
+    met: set[int] = set()
+    found = []
+    for node in nodes:
+        number = node
+        if node in met:
+            number = free
+            free += 1
+        met.add(node)
+        found.append(number)
+    return found
