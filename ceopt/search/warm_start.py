@@ -398,7 +398,7 @@ class StartSearch:
             predictors += [predictor for predictor, _ in self.beside]
         forests = [forest for predictor in predictors for forest in predictor.forests]
         boxes = list(map(leaf_boxes, forests))
-        row_work = max(sum(len(forest.core.trees) for forest in forests), _NETWORK)
+        row_work = max(sum(len(np.unique(own.tree)) for own in boxes), _NETWORK)
         effort = _Effort(_WORK // row_work, deadlines)
         check = _RuleCheck(self, factual, reach, effort, slow_rows=max(_SLOW // row_work, 1), most_broken=most_broken)
         around = functools.partial(

@@ -85,7 +85,8 @@ class LevelSets:
 
     def splits_of(self, tree: int) -> Bools:
         """Return the sets that go left at the splits of one tree."""
-        return self.sets[self.splits[self.splits[:, 0] == tree, 1]]
+        own = self.splits[:, 0] == tree
+        return np.asarray(self.sets[self.splits[own, 1]])
 
 
 @final
@@ -179,19 +180,7 @@ class _Tests:
                 sets = [trees[self.tree[node]].sets[subset[node]] for node in nodes[by_set]]
                 self._take_sets(nodes[by_set], sets, gaps, column, core, may_be_missing=may_be_missing)
                 continue
-            theta, place = np.unique(threshold[nodes], return_inverse=True)
-            lasts = column.largest_left(theta, core.input_dtype)
-            last[nodes] = lasts[place]
-            if may_be_missing:
-                if column.passes_gaps:
-                    self.gap_left[nodes] = gaps[nodes]
-                else:
-                    self.gap_left[nodes] = column.goes_left([MISSING], theta, core.input_dtype)[place]
-            everywhere = np.isinf(last[nodes])
-            if may_be_missing:
-                everywhere &= self.gap_left[nodes] == (last[nodes] > 0)
-            self._decide(nodes[everywhere], last[nodes[everywhere]] > 0)
-            self.column[nodes[~everywhere]] = self._number(column.feature)
+            last[nodes] = self._take_numbers(nodes, threshold, gaps, column, core, may_be_missing=may_be_missing)
         for name in self.names:
             if name not in self.sets:
                 nodes = np.flatnonzero(self.column == self.names.index(name))
@@ -213,6 +202,23 @@ class _Tests:
         self.rights[name] = firsts[is_cut][index]
         cuts = np.searchsorted(self.lefts[name], lasts)
         self.cut[nodes] = np.where(lasts == -np.inf, -1, cuts)
+
+    def _take_numbers(
+        self, nodes: Ints, threshold: Floats, gaps: Bools, column: Column, core: TreeEnsemble, *, may_be_missing: bool
+    ) -> Floats:
+        """Add nodes that compare a number, and return the last one that goes left at each."""
+        assert column.feature is not None  # noqa: S101 - a constant column is decided before
+        theta, place = np.unique(threshold[nodes], return_inverse=True)
+        lasts = column.largest_left(theta, core.input_dtype)[place]
+        everywhere = np.isinf(lasts)
+        if may_be_missing:
+            self.gap_left[nodes] = gaps[nodes]
+            if not column.passes_gaps:
+                self.gap_left[nodes] = column.goes_left([MISSING], theta, core.input_dtype)[place]
+            everywhere &= self.gap_left[nodes] == (lasts > 0)
+        self._decide(nodes[everywhere], lasts[everywhere] > 0)
+        self.column[nodes[~everywhere]] = self._number(column.feature)
+        return lasts
 
     def _take_levels(
         self, nodes: Ints, threshold: Floats, gaps: Bools, column: Column, core: TreeEnsemble, *, may_be_missing: bool
@@ -472,10 +478,16 @@ class GridLeaves:
 
     def taken(self, kept: Bools | Ints) -> GridLeaves:
         """Return some of the leaves."""
-        cut = [{j: array[kept] for j, array in part.items()} for part in (self.low, self.high, self.gap, self.part)]
-        low, high, gap, part = cut
         return GridLeaves(
-            self.columns, self.tree[kept], self.values[kept], low, high, gap, part, self.admits, self.origin[kept]
+            columns=self.columns,
+            tree=self.tree[kept],
+            values=self.values[kept],
+            low={j: array[kept] for j, array in self.low.items()},
+            high={j: array[kept] for j, array in self.high.items()},
+            gap={j: array[kept] for j, array in self.gap.items()},
+            part={j: array[kept] for j, array in self.part.items()},
+            admits=self.admits,
+            origin=self.origin[kept],
         )
 
     @property
@@ -494,12 +506,12 @@ class GridLeaves:
             if kept[j].all():
                 continue
             if j in self.part:
-                alive &= (self.admits[j] & kept[j]).any(axis=1)[self.part[j]]
+                alive &= np.asarray((self.admits[j] & kept[j]).any(axis=1))[self.part[j]]
                 continue
             numbers = np.flatnonzero(kept[j][: self._numbers(j)])
             every = np.arange(-1, len(kept[j]) + 1)
-            following = np.append(numbers, len(kept[j]))[np.searchsorted(numbers, every)].astype(np.int32)
-            before = np.append(-1, numbers)[np.searchsorted(numbers, every, side="right")].astype(np.int32)
+            following = np.append(numbers, len(kept[j]))[np.searchsorted(numbers, every)]
+            before = np.append(-1, numbers)[np.searchsorted(numbers, every, side="right")]
             low[j], high[j] = following[self.low[j] + 1], before[self.high[j] + 1]
             own = low[j] <= high[j]
             if j in self.gap and kept[j][-1]:
@@ -536,20 +548,18 @@ class GridLeaves:
             total = total + own if additive else np.maximum(total, own)
         return total
 
-    def best_by_value(self, j: int, tree: Ints, worth: Floats, room: Floats, prices: Floats, trees: int) -> Floats:
+    def best_by_value(self, j: int, tree: Ints, worth: Floats, room: Floats, prices: Floats) -> Floats:
         """Return, by value of a split column, the sum over trees of the best leaf that admits it and can pay for it.
 
         Parameters
         ----------
         tree, worth, room
-            Number of each leaf's tree, what the leaf is worth, and what its column j may cost, (L,).
+            Number of each leaf's tree, from 0 without a gap; its worth; and what its column j may cost, (L,).
         prices
             Of the column's values, (n,).
-        trees
-            How many trees there are.
         """
         count = len(self.columns[j])
-        best = np.full((trees, count), -np.inf)
+        best = np.full((int(tree.max(initial=-1)) + 1, count), -np.inf)
         if j in self.part:
             for place in np.flatnonzero(np.isfinite(prices)).tolist():
                 own = self.admits[j][self.part[j], place] & (room >= prices[place])

@@ -184,7 +184,7 @@ class _Writer:
         name = self.columns[j].name
         column = self.boxes.columns[name]
         assert isinstance(column, LevelSets)  # noqa: S101 - a column of levels
-        distinct = set(parts)
+        distinct = {part for part in parts if isinstance(part, frozenset)}
         cuts: dict[LevelCut, None] = {}
         for row in column.splits_of(position):
             places = np.where(np.isinf(self.columns[j].values), len(row) - 1, self.columns[j].values).astype(np.intp)
@@ -196,7 +196,6 @@ class _Writer:
         if not self.covers:
             whole = frozenset(self.columns[j].values.tolist())
             for part in distinct:
-                assert isinstance(part, frozenset)  # noqa: S101 - a column of levels
                 left_to = whole
                 for cut in cuts:
                     left_to = left_to & cut.ranks if part <= cut.ranks else left_to
@@ -261,7 +260,9 @@ def _parts_leaves(cut: NumberCut, parts: Sequence[Part], *, both: bool) -> bool:
     """Whether some leaf lies wholly left of a cut, and some wholly right; or one of the two, unless ``both``."""
     is_left = is_right = False
     last, first = cut.key
-    for low, high, labels in set(parts):  # type: ignore[misc]
+    for part in set(parts):
+        assert isinstance(part, tuple)  # noqa: S101 - a column of numbers
+        low, high, labels = part
         is_left = is_left or (high <= last and labels <= cut.labels)
         is_right = is_right or (low >= first and labels.isdisjoint(cut.labels))
         if is_left and is_right:

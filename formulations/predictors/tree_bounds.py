@@ -166,7 +166,7 @@ def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget:
         for j in leaves.split:
             rest = total - least[j][near]
             for k, level in enumerate(floor):
-                sums = leaves.best_by_value(j, tree, leaves.values[:, k], budget - rest, prices_left[j], trees)
+                sums = leaves.best_by_value(j, tree, leaves.values[:, k], budget - rest, prices_left[j])
                 after[j] = after[j] & (sums >= level)
             if not after[j].any():
                 return Cells(leaves, tuple(after))

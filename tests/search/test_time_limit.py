@@ -183,11 +183,11 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     built = slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.leaf_boxes._Tests._decide", 1e3)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.leaf_boxes._Tests._take_nodes", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"
-    assert result.reason == "The time limit of 60 s is used up while finding where the trees split."
+    assert result.reason == "The time limit of 60 s is used up while reading the leaves of the trees."
     assert built == [0]
 
 
@@ -197,8 +197,8 @@ ROUNDS = {"the trees pruned": 256, "the rows written": 32}
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
     "the trees read": ("ceopt.formulations.predictors.trees.Tree._unreachable", "forest", ()),
-    "the trees routed": ("ceopt.formulations.predictors.reachable_leaves._routed", "forest", ()),
-    "the trees pruned": ("ceopt.formulations.predictors.reachable_leaves.Leaf", "forest", ()),
+    "the leaves read": ("ceopt.formulations.predictors.leaf_boxes._Growing._below", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.pruned_leaves._Writer._tree", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
     "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),
     "the columns lowered": ("ceopt.solvers.compile.compiled_model.CompiledModel._bounds", "forest", ()),

@@ -1,0 +1,143 @@
+"""Leaves as arrays, held against the model's own scores at every point of a small grid."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+
+from ceopt.formulations.costs import L1
+from ceopt.formulations.predictors.leaf_boxes import GridLeaves, cell_ends, leaf_boxes
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
+from ceopt.formulations.predictors.reachable_leaves import prune, route
+from ceopt.formulations.predictors.reaches import slack
+from ceopt.formulations.predictors.readers import read
+from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, probed
+from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.targets import parse_target
+from ceopt.search.warm_start import ValueGrid, grid_around
+
+NUMBERS = FeatureSpace(
+    [
+        Feature("a", kind="continuous", lower=0.0, upper=9.0),
+        Feature("b", kind="integer", lower=-4, upper=4),
+        Feature("c", kind="continuous", lower=-1.0, upper=1.0, direction="increasing"),
+        Feature("d", kind="integer", lower=0, upper=3),
+    ]
+)
+GAPS = FeatureSpace(
+    [
+        Feature("a", kind="continuous", lower=0.0, upper=9.0, missing=True),
+        Feature("b", kind="integer", lower=-4, upper=4),
+        Feature("c", kind="continuous", lower=-1.0, upper=1.0),
+        Feature("d", kind="integer", lower=0, upper=3, missing=True),
+    ]
+)
+
+
+def rows(count: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows of the columns."""
+    return pd.DataFrame(
+        {
+            "a": rng.uniform(0.0, 9.0, count).round(1),
+            "b": rng.integers(-4, 5, count),
+            "c": rng.uniform(-1.0, 1.0, count).round(1),
+            "d": rng.integers(0, 4, count).astype(float),
+        }
+    )
+
+
+def fitted(seed: int, make: Any, *, with_gaps: bool = False) -> tuple[Any, Any, pd.DataFrame]:
+    """Return a model as read, its data, and a model."""
+    rng = np.random.default_rng(seed)
+    data = rows(150, rng)
+    y = (data["a"] - data["b"] * data["c"] + data["d"] + rng.normal(0.0, 2.0, len(data)) > 5.0).astype(int)
+    if with_gaps:
+        data.loc[rng.uniform(size=len(data)) < 0.2, "a"] = np.nan
+        data.loc[rng.uniform(size=len(data)) < 0.2, "d"] = np.nan
+    model = make(seed).fit(data, y)
+    return read(model, GAPS if with_gaps else NUMBERS), data, model
+
+
+MODELS = {
+    "forest": (lambda seed: RandomForestClassifier(5, max_depth=4, random_state=seed), False),
+    "boosting": (lambda seed: GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=seed), False),
+    "gaps": (lambda seed: HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=6, random_state=seed), True),
+    "a forest of gaps": (lambda seed: RandomForestClassifier(4, max_depth=3, random_state=seed), True),
+}
+
+
+def grid_of(predictor: Any, data: pd.DataFrame, person: int) -> tuple[ValueGrid, dict[str, float], Any]:
+    """Return the grid of one of the rows."""
+    space = predictor.space
+    factual = space.row(data.iloc[[person]])
+    reach = reach_of(space, factual)
+    ends = [cell_ends(leaf_boxes(predictor), reach)]
+    cost = L1().fitted(space, data)
+    return grid_around(predictor, cost, (), factual=factual, reach=reach, ends=ends), factual, reach
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_single_changes_are_the_scores(kind: str, seed: int) -> None:
+    make, with_gaps = MODELS[kind]
+    predictor, data, _ = fitted(seed, make, with_gaps=with_gaps)
+    grid, _, _ = grid_of(predictor, data, seed)
+    boxes = leaf_boxes(predictor)
+    leaves = GridLeaves.of(boxes, grid.names, grid.columns, boxes.values)
+    rng = np.random.default_rng(seed)
+    for point in grid.random(5, rng):
+        for j, sums in enumerate(leaves.sums_by_column(point)):
+            points = np.tile(point, (len(grid.columns[j]), 1))
+            points[:, j] = np.arange(len(points))
+            scores = predictor.score(grid.coordinates(points)).reshape(len(points), -1)
+            wanted = scores * predictor.core.divisor - predictor.core.base
+            assert np.allclose(sums, wanted, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_bounds_and_cells_are_those_of_all_points(kind: str) -> None:
+    make, with_gaps = MODELS[kind]
+    proved = 0
+    for seed, person in itertools.product(range(4), range(4)):
+        predictor, data, _ = fitted(seed, make, with_gaps=with_gaps)
+        target = parse_target(1, predictor.labels)
+        need = TreeNeed.of(predictor, target)
+        assert need is not None
+        grid, _, _ = grid_of(predictor, data, person)
+        points = np.array(list(itertools.product(*(range(len(values)) for values in grid.columns))))
+        prices = grid.price(points)
+        met = slack(predictor, grid.coordinates(points), target) >= 0.0
+        best = prices[met].min() if met.any() else np.inf
+        leaves = GridLeaves.of(leaf_boxes(predictor), grid.names, grid.columns, need.values)
+        assert least_budget(leaves, leaves.least_prices(grid.prices), need) <= best * (1.0 + 1e-9)
+        if not np.isfinite(best) or best == 0.0:
+            continue
+        for budget in best * np.array([0.9, 1.0 - 1e-7, 1.0 + 1e-7, 1.3]):
+            cells = probed(leaves, grid.prices, need, budget)
+            proved += cells.is_empty
+            near = points[met & (prices <= budget)]
+            assert not (cells.is_empty and len(near))
+            for j, kept in enumerate(cells.kept):
+                assert kept[near[:, j]].all()
+    assert proved > 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_leaf_of_the_pruned_trees_is_another_than_that_of_the_walk(kind: str) -> None:
+    make, with_gaps = MODELS[kind]
+    predictor, data, _ = fitted(1, make, with_gaps=with_gaps)
+    for person in range(3):
+        _, _, reach = grid_of(predictor, data, person)
+        for ours, walked in zip(pruned_trees(predictor, reach), prune(route(predictor), reach), strict=True):
+            values = sorted({leaf.value for leaf in ours.leaves})
+            assert values == sorted({leaf.value for leaf in walked.leaves})
+            for cut in ours.cuts:
+                lefts, rights = ours.sides(cut)
+                assert lefts
+                assert rights
