@@ -146,6 +146,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
         try:
             stand_ins = [part for rule in settings.rules if not rule.is_large for part in rule.stand_ins(person.reach)]
             beside = [part for rule in settings.rules if rule.is_large for part in rule.stand_ins(person.reach)]
+            need = None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin or 0.0)
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
 
@@ -160,7 +161,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             settings.cost,
             settings.rules,
             tuple((part, _slack_of(part, question.space)) for part in beside),
-            None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin or 0.0),
+            need,
         )
         try:
             starts = search.run(

@@ -131,16 +131,16 @@ class ValueGrid:
         return points
 
     # ---- moves -------------------------------------------------------------------------------------------------------
-    def changes(self, points: Indices) -> Changes:
+    def changes(self, points: Indices) -> SingleChanges:
         """Return all changes of one column of one of the points (n, d) to another of its values."""
         lengths = list(map(len, self.columns))
         column = np.repeat(np.arange(len(lengths)), lengths)
         value = np.concatenate(list(map(np.arange, lengths)))
         is_change = points[:, column] != value
         owner, place = np.nonzero(is_change)
-        return Changes(points, owner, column[place], value[place])
+        return SingleChanges(points, owner, column[place], value[place])
 
-    def prices_after(self, changes: Changes) -> Floats:
+    def prices_after(self, changes: SingleChanges) -> Floats:
         """Return the prices of the points after each change."""
         if self.joint_price is not None:
             return self.price(changes.after())
@@ -149,7 +149,7 @@ class ValueGrid:
         first = np.cumsum([0, *map(len, self.prices)])[changes.column]
         return np.asarray(others + np.concatenate(self.prices)[first + changes.value])
 
-    def nearer(self, point: Indices) -> Changes:
+    def nearer(self, point: Indices) -> SingleChanges:
         """Return the changes that bring one column nearer to the factual."""
         changes = self.changes(point[None, :])
         before = point[changes.column]
@@ -157,7 +157,7 @@ class ValueGrid:
         after = changes.value
         return changes.taken((np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual)))
 
-    def exchanges(self, point: Indices) -> Changes:
+    def exchanges(self, point: Indices) -> SingleChanges:
         """Return the changes of the points that take one change back, wholly or by one index.
 
         A point that no single change makes cheaper may still be a dear combination: what one column gives back,
@@ -174,8 +174,8 @@ class ValueGrid:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
-    """Changes of one column each: of ``points[owner]`` the ``column`` to its value number ``value``, (n,) each."""
+class SingleChanges:
+    """SingleChanges of one column each: of ``points[owner]`` the ``column`` to its value number ``value``, (n,) each."""
 
     points: Indices
     owner: Indices
@@ -185,9 +185,9 @@ class Changes:
     def __len__(self) -> int:
         return len(self.owner)
 
-    def taken(self, kept: Any) -> Changes:
+    def taken(self, kept: Any) -> SingleChanges:
         """Return some of them."""
-        return Changes(self.points, self.owner[kept], self.column[kept], self.value[kept])
+        return SingleChanges(self.points, self.owner[kept], self.column[kept], self.value[kept])
 
     def after(self) -> Indices:
         """Return the points after the changes, (n, d)."""
@@ -526,7 +526,7 @@ class _LeafSlack:
         self.limit = limit
         self.leaves = self.all.taken(self.costs <= limit)
 
-    def of(self, changes: Changes) -> Floats:
+    def of(self, changes: SingleChanges) -> Floats:
         """Return the slack after each change, (n,)."""
         result = np.empty(len(changes))
         first = np.cumsum([0, *map(len, self.grid.columns)])[changes.column]
@@ -758,7 +758,7 @@ class _GridSearch:
                         return trials[k], cost
         return None
 
-    def _keep_cheapest(self, changes: Changes, prices: Floats, slacks: Floats) -> None:
+    def _keep_cheapest(self, changes: SingleChanges, prices: Floats, slacks: Floats) -> None:
         """Keep the cheapest point that reaches the target and keeps the rules."""
         reaching = np.flatnonzero((slacks >= 0) & (prices > 0))
         cheapest = reaching[np.argsort(prices[reaching], kind="stable")][:_HELD]
@@ -781,7 +781,7 @@ class _GridSearch:
         self.least = min(self.least, float(price))
         return True
 
-    def _slacks_after(self, changes: Changes) -> Floats:
+    def _slacks_after(self, changes: SingleChanges) -> Floats:
         """Return the slack after each change: off the leaves where that may be, else of the points themselves."""
         if self.leaves is None:
             return self._slacks(changes.after())

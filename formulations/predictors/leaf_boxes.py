@@ -566,9 +566,10 @@ class GridLeaves:
                 np.maximum.at(best[:, place], tree[own], worth[own])
             return np.asarray(best.sum(axis=0))
         numbers = self._numbers(j)
-        low, high = self._affordable(j, prices[:numbers], room)
-        own = low <= high
-        _raise_ranges(best[:, :numbers], tree[own], low[own], high[own], worth[own])
+        if numbers:
+            low, high = self._affordable(j, prices[:numbers], room)
+            own = low <= high
+            _raise_ranges(best[:, :numbers], tree[own], low[own], high[own], worth[own])
         if j in self.gap:
             own = self.gap[j] & (room >= prices[-1])
             np.maximum.at(best[:, -1], tree[own], worth[own])

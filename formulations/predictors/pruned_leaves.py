@@ -35,7 +35,7 @@ def pruned_trees(
     checkpoint(_PRUNING)
     boxes = leaf_boxes(predictor)
     columns, leaves, _ = _left(boxes, predictor, reach, cutoff, need)
-    writer = _Writer(boxes, leaves, columns, covers=need is None or cutoff is None)
+    writer = _PrunedWriter(boxes, leaves, columns, covers=need is None or cutoff is None)
     return tuple(writer.trees(len(predictor.core.trees)))  # type: ignore[attr-defined]
 
 
@@ -123,7 +123,7 @@ class _CellsInReach:
         return cutoff.own_prices(self.name, nearest)
 
 
-class _Writer:
+class _PrunedWriter:
     """Writes what is left of the trees.
 
     Where the leaves do not cover all that may be, as some were left out for the need, a cut is written also where no

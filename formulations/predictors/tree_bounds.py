@@ -116,7 +116,7 @@ def _least_budget(tree: NDArray[np.intp], costs: Floats, values: Floats, level: 
 # ==== Probing =========================================================================================================
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CellsLeft:
     """The values of a grid that are left under a budget, and the leaves that they reach.
 
     Parameters
@@ -136,7 +136,7 @@ class Cells:
         return not all(own.any() for own in self.kept)
 
 
-def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget: float) -> Cells:
+def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget: float) -> CellsLeft:
     """Return the cells that a point within the budget may take, as far as the best leaves of each tree tell.
 
     No point within the budget that reaches the need takes another cell.
@@ -156,12 +156,12 @@ def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget:
         total = total[near]
         nothing = tuple(np.zeros(len(own), dtype=bool) for own in kept)
         if len(np.unique(leaves.tree)) < trees:
-            return Cells(leaves, nothing)
+            return CellsLeft(leaves, nothing)
         tree = np.unique(leaves.tree, return_inverse=True)[1].reshape(-1)
         floor = [need_of - need.rounding for need_of in need.need.tolist()]
         best_alone = _sums_of_best(tree, leaves.values, trees)
         if any(best < level for best, level in zip(best_alone, floor, strict=True)):
-            return Cells(leaves, nothing)
+            return CellsLeft(leaves, nothing)
         after = list(kept)
         for j in leaves.split:
             rest = total - least[j][near]
@@ -169,11 +169,11 @@ def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget:
                 sums = leaves.best_by_value(j, tree, leaves.values[:, k], budget - rest, prices_left[j])
                 after[j] = after[j] & (sums >= level)
             if not after[j].any():
-                return Cells(leaves, tuple(after))
+                return CellsLeft(leaves, tuple(after))
         if all(np.array_equal(a, b) for a, b in zip(after, kept, strict=True)):
             break
         kept = tuple(after)
-    return Cells(leaves, kept)
+    return CellsLeft(leaves, kept)
 
 
 def _sums_of_best(tree: NDArray[np.intp], values: Floats, trees: int) -> list[float]:

@@ -198,7 +198,7 @@ ROUNDS = {"the trees pruned": 256, "the rows written": 32}
 WITHIN = {
     "the trees read": ("ceopt.formulations.predictors.trees.Tree._unreachable", "forest", ()),
     "the leaves read": ("ceopt.formulations.predictors.leaf_boxes._Growing._below", "forest", ()),
-    "the trees pruned": ("ceopt.formulations.predictors.pruned_leaves._Writer._tree", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.pruned_leaves._PrunedWriter._tree", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
     "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),
     "the columns lowered": ("ceopt.solvers.compile.compiled_model.CompiledModel._bounds", "forest", ()),

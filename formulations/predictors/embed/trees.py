@@ -128,8 +128,9 @@ class AbstractForest(AbstractEmbedded):
         return core
 
     def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
-        """Return what is left of the trees within the reach and the cut-off, and of what the target needs."""
-        return pruned_trees(self.predictor, self.x.reach, cutoff=cutoff, need=need)
+        """Return what is left of the trees within the reach and the cut-off."""
+        del need
+        return prune(route(self.predictor), self.x.reach, cutoff=cutoff)
 
     @abstractmethod
     def link(self) -> None:
@@ -464,11 +465,6 @@ class MisicTrees(AbstractForest):
         features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
     )
 
-    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
-        """Return the trees with the nodes that are left, which have rows of their own here."""
-        del need
-        return prune(route(self.predictor), self.x.reach, cutoff=cutoff)
-
     def link(self) -> None:
         """Add the splits, their order, and the rows that connect them with leaves and coordinates."""
         self.refuse_labels("Misic's form")
@@ -580,6 +576,10 @@ class OrderedTrees(AbstractForest):
         reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
         features={"left": 1, "right": 1},
     )
+
+    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
+        """Return what is left within the reach and the cut-off of what the target needs."""
+        return pruned_trees(self.predictor, self.x.reach, cutoff=cutoff, need=need)
 
     def link(self) -> None:
         """Add at most two rows per pruned tree and distinct split."""
