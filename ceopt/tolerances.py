@@ -52,6 +52,8 @@ WIDTH_GAP: Final = 1e-6
 WIDTH_ROOM: Final = ((0.0, 0.0), (1e-6, 1e-6), (1e-4, 1e-5))
 #: A point is cheaper if its price is less by more than this share.
 CHEAPER_START: Final = 1e-9
+#: Share of a cost, or of a number, that adding up a few prices may leave: bounds of boxes are lowered by it.
+BOX_BOUND_ROUNDING: Final = 1e-12
 
 # ---- Sets of answers -------------------------------------------------------------------------------------------------
 #: A comparison with a limit holds if it fails by no more than the rounding of the numbers compared.

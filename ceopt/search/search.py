@@ -88,7 +88,7 @@ from ceopt.search.state import (
     favourable,
     without_unseen,
 )
-from ceopt.search.without_program import settled, with_near_answer
+from ceopt.search.without_program import settled, settled_by_boxes, with_near_answer
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.solvers.problem import relative_gap_of
@@ -296,6 +296,9 @@ def step(state: State) -> State:
 
 
 def _start(state: State) -> State:
+    state = settled_by_boxes(state)
+    if state.phase is not Phase.START:
+        return state
     return settled(find_starts(state).looking_for_next())
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ceopt.base.results import Status
 from ceopt.base.said import said
+from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.targets import DisagreementOf
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import ColumnGains, LeastCost, least_by_knapsack
+from ceopt.search.network_boxes import WORK, least_by_boxes
 from ceopt.search.solve_check_repair import (
     accept_checked,
     find_starts,
@@ -31,6 +34,11 @@ from ceopt.search.solve_check_repair import (
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
+
+#: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
+_SHARE: Final = 0.5
+#: Boxes know no rules: where these are what is dear, no work would do. Nor is as much worth it without a proof.
+_LESS_WORK: Final = 0.1 * WORK
 
 if TYPE_CHECKING:
     from ceopt.search.state import Question, State
@@ -47,7 +55,7 @@ def settled(state: State) -> State:
     if question.is_late:
         return state
     with question.stopwatch.counting("start"):
-        least = least_cost(question)
+        least = state.least or least_cost(question, min((cost for cost, _ in state.found), default=math.inf))
     if least is None:
         return state
     if math.isinf(least.bound):
@@ -55,16 +63,18 @@ def settled(state: State) -> State:
             return state
         after = Phase.WIDER_RULES if settings.proof else Phase.NEXT  # programs look for what is in the way
         return replace(state, least=least, solver="", last=none_in_reach(), phase=after)
-    state = _with_starts(state, least)
+    unsettled, state = _with_starts(state, least)
     start = start_in_hand(state)
     cost = None if start is None else question.cost(start[0])
     if cost is not None and is_disproved(least.bound, cost, share=question.share_of_rounding):
-        return state
-    state = replace(state, least=least, tries=replace(state.tries, bound=least.bound))
+        return unsettled
+    unsettled, state = (
+        replace(one, least=least, tries=replace(one.tries, bound=least.bound)) for one in (unsettled, state)
+    )
     gap = relative_gap_of(cost, least.bound)
     takes_met_points = settings.proof and settings.diversity is None and settings.n > 1  # which a solver meets
     if start is None or gap is None or gap > settings.relative_gap or takes_met_points:
-        return state
+        return unsettled if settings.proof else state
     point, check = start
     state = accept_checked(replace(state, solver=""), point, check.prediction, least.bound, "")
     return replace(state, phase=Phase.LIMIT)
@@ -93,26 +103,46 @@ def with_near_answer(state: State) -> State:
     return replace(state, last=last, phase=Phase.LIMIT)
 
 
-def _with_starts(state: State, least: LeastCost) -> State:
-    """Return the state that also knows the points of a bound; those with the margin of the program are starts of it."""
+def _with_starts(state: State, least: LeastCost) -> tuple[State, State]:
+    """Return the state that also knows the points of a bound which have the margin of the program, and with all.
+
+    A point with less of it would contradict the program, which leaves it out.
+    """
     question = state.question
     rules = question.settings.rules
     points = [dict(point) for point in least.points]
     points = [point for point in points if not broken_rules(rules, question.space, question.factual, point)]
     if not points:
-        return state
+        return state, state
     new = [(question.cost(point), point) for point in points]
     slacks = slack_in_program(state, coordinates_of(question.space, points))
-    for_program = itertools.compress(new, (slacks >= 0.0).tolist())
-    return replace(
-        state,
-        starts=tuple(sorted([*state.starts, *for_program], key=itemgetter(0))),
-        found=tuple(sorted([*state.found, *new], key=itemgetter(0))),
-    )
+    for_program = list(itertools.compress(new, (slacks >= 0.0).tolist()))
+    starts = tuple(sorted([*state.starts, *for_program], key=itemgetter(0)))
+    found = [tuple(sorted([*state.found, *more], key=itemgetter(0))) for more in (for_program, new)]
+    return replace(state, starts=starts, found=found[0]), replace(state, starts=starts, found=found[1])
 
 
-def least_cost(question: Question) -> LeastCost | None:
-    """Return what is known of a person's least cost without a program; None where nothing is."""
+def settled_by_boxes(state: State) -> State:
+    """Return the state of a person whose network is bounded over boxes, before any start is looked for.
+
+    That takes less than the search for a start, so it comes first where one answer alone is asked for, and none is
+    given to begin with.
+    """
+    question = state.question
+    is_network = isinstance(question.prepared.predictor.core, ReluNetwork)
+    if question.settings.n > 1 or not is_network or question.prepared.starts is not None:
+        return state
+    ahead = settled(state.looking_for_next())
+    if ahead.phase is Phase.PROGRAM:
+        return replace(state, least=ahead.least)
+    return ahead
+
+
+def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
+    """Return what is known of a person's least cost without a program; None where nothing is.
+
+    ``cost_in_hand`` is that of the cheapest point that is known.
+    """
     prepared = question.prepared
     settings = prepared.settings
     if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
@@ -121,6 +151,18 @@ def least_cost(question: Question) -> LeastCost | None:
         return None
     if prepared.predictor.is_linear:
         return linear(question)
+    if isinstance(prepared.predictor.core, ReluNetwork):
+        space = prepared.space
+        factual = question.factual
+        return least_by_boxes(
+            prepared,
+            factual,
+            question.person.reach,
+            keeps=lambda point: not broken_rules(settings.rules, space, factual, point),
+            cost_in_hand=cost_in_hand,
+            deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
+            work=_LESS_WORK if settings.rules or not settings.proof else WORK,
+        )
     return None
 
 

@@ -1,7 +1,7 @@
 """CounterNet and RoCourseNet: estimators about a predictor and a generator of recourse, and the check of their advice.
 
 The two networks are trained together (``training.py``); ``polish`` has the exact engine check what the generator says
-and replace what is wrong or dearer than proved bounds allow.
+and replace what is wrong or dearer than proved bounds allow; ``recourse(..., refine=True)`` searches on from it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from ceopt.training.networks import (
     GeneratorNetwork,
     PredictorNetwork,
     TrainingFrame,
+    moved_frame,
     on_device,
     place_of,
     require_jax,
@@ -63,6 +64,7 @@ from ceopt.training.training import SCHEDULES, ShiftAttack, Trained, TrainingPla
 # ==== Recourse that a generator made ==================================================================================
 
 _WHO: Final = "polish"
+_REFINE_CHECKS: Final = {"refine": Flag()}
 _POLISH_CHECKS: Final = {"max_ratio": Real(at_least=1.0, finite=True)}
 #: What an audit says of each person, with the dtype of each column.
 _AUDIT: Final = {
@@ -171,6 +173,40 @@ def polished(
     done: list[SolutionSet | None] = [None] * len(queries)
     cohort = cohort_of(_results(found, lines), queries, space, options, done=done, progress=progress)
     return replace(cohort, audit=_table(lines, queries.index))
+
+
+def refined(
+    model: Any,
+    space: FeatureSpace,
+    X: pd.DataFrame,
+    advice: pd.DataFrame,
+    targets: Sequence[Any],
+    *,
+    cost: Any = "l1",
+    constraints: Any = (),
+    time_limit_s: float = 10.0,
+) -> pd.DataFrame:
+    """Return for each person the cheapest point that the search for a start finds from the advice, as raw rows.
+
+    The model and every rule accept it, and it costs no more than advice that they accept; where none is found, the
+    advice stays as it is. The parameters are those of :func:`polished`.
+    """
+    queries = X[list(space.names)]
+    points = space.coordinates(advice[list(space.names)])
+    settings = Settings(
+        target=None, cost=cost, constraints=constraints, time_limit_s=time_limit_s, why=False, proof=False
+    )
+    data = pd.concat([queries, advice[list(space.names)]], ignore_index=True)
+    prepared = {
+        label: prepare(model, space, replace(settings, target=label), data=data) for label in dict.fromkeys(targets)
+    }
+    found = points.copy()
+    for k, label in enumerate(targets):
+        person = replace(prepared[label], starts=points[[k]])
+        result = answered(person, queries.iloc[[k]])
+        if result.counterfactuals:
+            found[k] = space.coordinates(result[0].frame)[0]
+    return moved_frame(X, space, found, space.coordinates(queries))
 
 
 def _results(found: Iterator[tuple[int, Any]], lines: list[dict[str, Any]]) -> Iterator[tuple[int, SolutionSet | Lost]]:
@@ -514,12 +550,24 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # ---- the generator -----------------------------------------------------------------------------------------------
     @final
-    def recourse(self, X: pd.DataFrame, *, target: Any = None) -> pd.DataFrame:
+    def recourse(
+        self,
+        X: pd.DataFrame,
+        *,
+        target: Any = None,
+        refine: bool = False,
+        cost: Any = "l1",
+        constraints: Any = (),
+    ) -> pd.DataFrame:
         """Return what people are advised to become, as raw rows that each of them may reach.
 
         Index, columns and types are those of X. Numbers are on their steps and within their bounds, levels are legal,
         directions are kept, and what is fixed stays as it was given. That the model says the target of a row is not
         promised: check it with ``predict``.
+
+        With ``refine`` each person's advice is where :func:`ceopt.explain` begins its search for cheap points, and the
+        cheapest that the model and every rule accept is the answer. It costs no more than advice that they accept, and
+        nothing is proved: :meth:`polish` does that.
 
         Parameters
         ----------
@@ -528,15 +576,34 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[m
         target
             A label; rows of which the model says so already stay. None: ``desired``, or without one of two classes the
             one that the model does not say of the row.
+        refine
+            Whether to search on from the generator's advice; a tenth of a second a person, or more.
+        cost, constraints
+            As for :func:`ceopt.explain`, of the search. Rules that learn from rows learn from X and the advice.
 
         Raises
         ------
         InvalidValueError, InvalidTypeError, UnknownNameError
-            Rows that do not fit the space; a target that is no class, or not the one that was trained for.
+            Rows that do not fit the space; a target that is no class, or not the one that was trained for; ``refine``
+            that is not True or False; a cost or rule that does not exist or does not fit.
         """
         check_is_fitted(self)
         who = f"{type(self).__name__}.recourse"
-        return self.generator_.advised(who, X, self._target(who, target))
+        check_arguments(who, _REFINE_CHECKS, {"refine": refine})
+        place = self._target(who, target)
+        advice = self.generator_.advised(who, X, place)
+        if not refine or not len(X):
+            return advice
+        targets = self._targets(X, place)
+        return refined(self, self.space_, X, advice, targets, cost=cost, constraints=constraints)
+
+    def _targets(self, X: pd.DataFrame, place: int | None) -> list[Any]:
+        """Return the label that each person should get."""
+        labels = self.classes_.tolist()
+        if place is not None:
+            return [labels[place]] * len(X)
+        codes = self.predictor_.codes(self.predictor_.columns.encode(X))
+        return [labels[1 - code] for code in codes.tolist()]
 
     @final
     def polish(
@@ -597,12 +664,7 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[m
         who = f"{type(self).__name__}.polish"
         place = self._target(who, target)
         advice = self.generator_.advised(who, X, place)
-        labels = self.classes_.tolist()
-        if place is None:
-            codes = self.predictor_.codes(self.predictor_.columns.encode(X))
-            targets = [labels[1 - code] for code in codes.tolist()]
-        else:
-            targets = [labels[place]] * len(X)
+        targets = self._targets(X, place)
         return polished(
             self,
             self.space_,

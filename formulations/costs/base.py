@@ -587,7 +587,7 @@ class CostCutoff:
         cost = np.concatenate(costs, axis=1)
         if not self.cost.additive:
             return np.asarray(gain.sum(axis=1))
-        return _knapsack(gain, cost, self.budget)
+        return knapsack(gain, cost, self.budget)
 
     def _unknown_gain(self, name: str, part: Interval | Levels, counts: NDArray[np.bool_]) -> Floats:
         """Return the gain, (K, 1), of a column in whose reach are labels: none where it stays, else infinite."""
@@ -641,7 +641,7 @@ def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, fl
     return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
 
 
-def _knapsack(gain: Floats, cost: Floats, budget: float) -> Floats:
+def knapsack(gain: Floats, cost: Floats, budget: float | Floats) -> Floats:
     """Return the optimum of K continuous knapsacks, items (K, m) with gains at least 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(gain > 0, gain / cost, -1.0)

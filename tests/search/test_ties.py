@@ -62,6 +62,7 @@ def test_what_is_claimed_of_a_network_that_hardly_rises_holds(slope: float, solv
     assert solver == "scip" or result.status == "optimal"
 
 
+@pytest.mark.usefixtures("by_program")
 def test_where_it_is_cheap_nothing_else_is_solved() -> None:
     result, runs = asked(bent(1.0), ceopt.FeatureSpace([X]))
     assert result.status == "optimal"
