@@ -175,7 +175,7 @@ class ValueGrid:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SingleChanges:
-    """SingleChanges of one column each: of ``points[owner]`` the ``column`` to its value number ``value``, (n,) each."""
+    """Changes of one column each: of ``points[owner]`` the ``column`` to its value number ``value``, (n,) each."""
 
     points: Indices
     owner: Indices

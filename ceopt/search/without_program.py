@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from ceopt.base.results import Status
 from ceopt.base.said import said
+from ceopt.formulations.costs.base import CostCutoff
+from ceopt.formulations.predictors.pruned_leaves import least_objective
 from ceopt.formulations.predictors.representation import ReluNetwork
+from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.formulations.targets import DisagreementOf
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
@@ -34,6 +37,7 @@ from ceopt.search.solve_check_repair import (
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
+from ceopt.tolerances import EQUAL_COSTS
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
@@ -163,7 +167,22 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
             work=_LESS_WORK if settings.rules or not settings.proof else WORK,
         )
-    return None
+    need = TreeNeed.of(prepared.predictor, settings.target, settings.margin or 0.0)
+    return None if need is None else trees(question, need, cost_in_hand)
+
+
+def trees(question: Question, need: TreeNeed, cost_in_hand: float) -> LeastCost:
+    """Return the least cost that the leaves allow, or that of the cheapest known point, if no cell is left below it."""
+    cost = question.settings.cost
+    cutoff = CostCutoff(question.space, question.factual, cost, 0.0)
+    share = max(question.settings.relative_gap / 2.0, EQUAL_COSTS)
+    below = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
+    predictor = question.prepared.predictor
+    objective, proof = least_objective(predictor, question.person.reach, cutoff, need, below=below)
+    bound = cost.from_objective(objective) if math.isfinite(objective) else objective
+    if bound > cost_in_hand and math.isclose(bound, cost_in_hand, rel_tol=EQUAL_COSTS):
+        bound = cost_in_hand
+    return LeastCost(bound, proof)
 
 
 def linear(question: Question) -> LeastCost | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.leaf_boxes import CellRanges, GridLeaves, LeafBoxes, LevelSets, leaf_boxes
 from ceopt.formulations.predictors.reachable_leaves import Cut, Leaf, LevelCut, NumberCut, Part, PrunedTree
-from ceopt.formulations.predictors.tree_bounds import TreeNeed, probed
+from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, probed
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
@@ -58,6 +58,24 @@ def reach_within(predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: T
             lower, upper = column.firsts[own].min(initial=start), column.lasts[own].max(initial=start)
             narrow[column.name] = part.narrowed(max(float(lower), part.lower), min(float(upper), part.upper))
     return narrow
+
+
+def least_objective(
+    predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: TreeNeed, *, below: float
+) -> tuple[float, Literal["bound", "cells"]]:
+    """Return a lower bound on the objective of a point that reaches the need, and what proves it.
+
+    Cells are probed where the least budget is less than ``below``, an objective of interest. The cut-off gives prices.
+    """
+    boxes = leaf_boxes(predictor)
+    columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
+    leaves = GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], need.values)
+    prices = [column.prices(cutoff) for column in columns]
+    costs = leaves.least_prices(prices)
+    bound = least_budget(leaves, costs, need)
+    if bound < below < np.inf and probed(leaves.taken(costs <= below), prices, need, below).is_empty:
+        return below, "cells"
+    return bound, "bound"
 
 
 def _left(
