@@ -47,8 +47,8 @@ def code_of(thing: Any) -> frozenset[str]:
     --------
     >>> import numpy as np
     >>> from functools import partial
-    >>> sorted(code_of(partial(np.searchsorted, np.zeros(2))))
-    ['functools', 'numpy']
+    >>> {"functools", "numpy"} <= code_of(partial(np.searchsorted, np.zeros(2)))
+    True
     """
     pickler = _Pickler(_Digest())
     pickler.dump(thing)

@@ -242,6 +242,8 @@ class ColumnGains:
                 continue
             corners[:, j] = ends = _ends(feature, home[j])
             found = _along(prepared, home, j, ends)
+            if not np.isfinite(found).all():
+                return None
             slopes[name] = float((found[1] - found[0]) / (ends[1] - ends[0]))
             labels += map(feature.to_coordinate, feature.codes)
             if labels:

@@ -114,6 +114,8 @@ def least_by_boxes(
     cost = settings.cost
     if not isinstance(predictor.core, ReluNetwork) or predictor.encoding.is_wide or cost.is_joint:
         return None
+    if len(predictor.core.weights) < 2:  # no hidden layer
+        return None
     columns = MovingColumns.of(prepared.space, cost.prices(prepared.space), factual, reach)
     rounding = row_relaxation(predictor, factual, reach)
     margin = prepared.margin or 0.0
@@ -524,7 +526,7 @@ class ColumnBoxes:
         whole = self._within(self._root(), cutoff)
         if not (np.isfinite(whole.low) & np.isfinite(whole.high)).all():
             return None
-        at_once = max(1, min(_AT_ONCE, int(_ENTRIES / self.asked.work)))
+        at_once = max(1, min(_AT_ONCE, int(_ENTRIES / max(self.asked.work, 1.0))))
         boxes = self._bounded(self._root(), found)
         while len(boxes.bound) and found.boxes < most_boxes and time.perf_counter() < deadline:
             order = np.argsort(boxes.bound, kind="stable")

@@ -37,7 +37,7 @@ from ceopt.search.solve_check_repair import (
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
-from ceopt.tolerances import EQUAL_COSTS
+from ceopt.tolerances import CHEAPER, EQUAL_COSTS
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
@@ -153,6 +153,8 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
         return None
     if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
         return None
+    if settings.rules and _has_labels(question):  # a program refuses the rules that need amounts
+        return None
     if prepared.predictor.is_linear:
         return linear(question)
     if isinstance(prepared.predictor.core, ReluNetwork):
@@ -171,16 +173,23 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
     return None if need is None else trees(question, need, cost_in_hand)
 
 
+def _has_labels(question: Question) -> bool:
+    """Whether a column is missing or holds a code, or may."""
+    space, factual = question.space, question.factual
+    return any(space[name].is_label(factual[name]) or part.labels for name, part in question.person.reach.items())
+
+
 def trees(question: Question, need: TreeNeed, cost_in_hand: float) -> LeastCost:
     """Return the least cost that the leaves allow, or that of the cheapest known point, if no cell is left below it."""
     cost = question.settings.cost
     cutoff = CostCutoff(question.space, question.factual, cost, 0.0)
-    share = max(question.settings.relative_gap / 2.0, EQUAL_COSTS)
+    gap = question.settings.relative_gap
+    share = gap if gap > CHEAPER else EQUAL_COSTS
     below = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
     predictor = question.prepared.predictor
     objective, proof = least_objective(predictor, question.person.reach, cutoff, need, below=below)
     bound = cost.from_objective(objective) if math.isfinite(objective) else objective
-    if bound > cost_in_hand and math.isclose(bound, cost_in_hand, rel_tol=EQUAL_COSTS):
+    if math.isclose(bound, cost_in_hand, rel_tol=2.0 * EQUAL_COSTS):
         bound = cost_in_hand
     return LeastCost(bound, proof)
 

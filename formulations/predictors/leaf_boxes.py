@@ -343,7 +343,7 @@ class _Growing:
             done.append({key: values[is_leaf] for key, values in state.items()})
             state = self._below({key: values[~is_leaf] for key, values in state.items()})
         whole = {key: np.concatenate([part[key] for part in done]) for key in state}
-        order = np.argsort(whole["tree"], kind="stable")
+        order = np.argsort(whole["node"], kind="stable")
         whole = {key: values[order] for key, values in whole.items()}
         columns: dict[str, CellRanges | LevelSets] = {}
         for _, name in self.numbers:

@@ -158,7 +158,7 @@ def probed(leaves: GridLeaves, prices: Sequence[Floats], need: TreeNeed, budget:
         if len(np.unique(leaves.tree)) < trees:
             return CellsLeft(leaves, nothing)
         tree = np.unique(leaves.tree, return_inverse=True)[1].reshape(-1)
-        floor = [need_of - need.rounding for need_of in need.need.tolist()]
+        floor = [level - need.rounding if math.isfinite(level) else level for level in need.need.tolist()]
         best_alone = _sums_of_best(tree, leaves.values, trees)
         if any(best < level for best, level in zip(best_alone, floor, strict=True)):
             return CellsLeft(leaves, nothing)

@@ -99,7 +99,11 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
     assert "Memory ran out" in result.reason
     assert ceopt.SolutionSet.from_json(result.to_json()).reason == result.reason
 
-    monkeypatch.setattr("ceopt.population.search", failing)
+    def failing_at_once(*_, **__):
+        raise MemoryError
+        yield
+
+    monkeypatch.setattr("ceopt.search.side_by_side.search_in_parts", failing_at_once)
     cohort = Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(PEOPLE)
     assert cohort.counts() == {"error": 3}
     assert "Memory ran out" in cohort[0].reason

@@ -92,6 +92,7 @@ def test_answers_have_the_decimals_of_the_data_and_are_as_good(name):
     assert rounded or name == "forest"
 
 
+@pytest.mark.usefixtures("by_program")
 def test_answers_of_which_nothing_is_proved_have_the_decimals_too():
     """The solver calls everything infeasible, so that the answer is a start, which costs less than 1."""
     model = MODELS["tree"]

@@ -162,6 +162,7 @@ def test_cells_that_decide_nothing_are_cells() -> None:
     assert apart.complete
 
 
+@pytest.mark.usefixtures("by_program")
 def test_a_start_that_surely_is_another_answer_bounds_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     left = {"feature": 1, "threshold": 1.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
     model = TreeEnsemble([{"feature": 0, "threshold": 2.5, "left": left, "right": {"value": 1.0}}], n_inputs=3)

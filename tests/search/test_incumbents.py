@@ -99,6 +99,7 @@ def test_what_the_solver_met_and_what_the_start_search_met_are_both_given(forest
     assert solver_only[0].cost == pytest.approx(both[0].cost, rel=1e-6)
 
 
+@pytest.mark.usefixtures("by_program")
 def test_the_program_has_room_for_n(forest, monkeypatch):
     """Within the cost of the cheapest start alone the solver would have next to nothing to meet."""
     asked, run = [], ProgramSolver.run

@@ -101,6 +101,7 @@ def test_a_bound_that_is_false_takes_its_own_proof_alone(monkeypatch: pytest.Mon
     assert (last.cost, last.bound) == (6.0, 0.0)
 
 
+@pytest.mark.usefixtures("by_program")
 def test_seconds_of_every_program_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start at a point that answers may not be sets a budget within which there is nothing: it is solved again."""
     solve = ProgramSolver.once

@@ -66,6 +66,7 @@ def test_each_gets_what_they_get_alone(name):
     assert {"optimal", "already_favourable", "error"} <= set(together.counts())
 
 
+@pytest.mark.usefixtures("by_program")
 def test_the_model_is_asked_about_all_in_two_calls(monkeypatch):
     asked = recourse(MODELS["linear"].fit(DATA, LABELS))
     people = DATA[LABELS == "no"].assign(a=lambda rows: rows.a.round())[:20]  # whole numbers, of no decimals to print

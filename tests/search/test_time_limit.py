@@ -151,6 +151,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("where", LATER)
+@pytest.mark.usefixtures("by_program")
 def test_a_limit_used_up_in_building_leaves_the_verified_start(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
@@ -260,6 +261,7 @@ def test_the_solver_is_given_what_is_left(
     assert result.timings["total"] == 45.0
 
 
+@pytest.mark.usefixtures("by_program")
 def test_answers_in_hand_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:

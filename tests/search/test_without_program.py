@@ -26,7 +26,7 @@ RULES: list[Any] = [(), [ceopt.MaxChanges(1)], [ceopt.Linear({"a": 1.0, "b": 1.0
 
 def asked_by_program(*args: Any, **given: Any) -> ceopt.SolutionSet:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(without_program, "least_cost", lambda _question: None)
+        patched.setattr(without_program, "least_cost", lambda *_: None)
         return ceopt.explain(*args, **given)
 
 
@@ -41,7 +41,7 @@ def space_of(step: float | None, codes: tuple[int, ...], missing: Any) -> ceopt.
     )
 
 
-@draws(150)
+@draws(60)
 @given(
     weights=st.lists(st.sampled_from([-10.0, -1.3, -1.0, -0.1, 0.0, 0.7, 1.0, 2.0]), min_size=4, max_size=4),
     row=st.tuples(st.integers(0, 12), st.integers(-20, 20), st.integers(0, 1), st.integers(-3, 10)),
@@ -65,7 +65,12 @@ def test_a_bound_settles_linear_models_as_a_program_does(weights, row, missed, s
     assert near.status in {found.status, "feasible", "time_limit"}
     for result in (found, near):
         if result.proof == "bound":
-            assert (result.solver, result.size) == ("", {}) or n > 1 or result.status == "infeasible"
+            assert (
+                (result.solver, result.size) == ("", {})
+                or n > 1
+                or result.status == "infeasible"
+                or result[0].cost < 1e-9
+            )
         for answer, other in zip(result, proved, strict=False):
             least = proved[0].cost if result is near else other.cost
             assert answer.cost >= least * (1.0 - 1.1e-5) - 1e-9
