@@ -50,6 +50,10 @@ WIDTH_NOISE: Final = 1e-12
 WIDTH_GAP: Final = 1e-6
 #: By how much more, relatively and at least, radii grow where the solver finds nothing at the very least ones.
 WIDTH_ROOM: Final = ((0.0, 0.0), (1e-6, 1e-6), (1e-4, 1e-5))
+#: A score whose sum may be off by more than this is bounded by no sum of ours: at 1e16 the model's own drops units.
+UNSURE_SUM: Final = 1e-4
+#: What a column counts at least, of its own weight, beside those in which neurons switch.
+LEAST_INFLUENCE: Final = 1e-6
 #: A point is cheaper if its price is less by more than this share.
 CHEAPER_START: Final = 1e-9
 #: Share of a cost, or of a number, that adding up a few prices may leave: bounds of boxes are lowered by it.

@@ -106,7 +106,7 @@ def recourse_program(
         ``.model`` is an ordinary ConcreteModel: add rows, export it, or hand it to any solver.
     """
     need = None
-    if cutoff is not None and below == 0.0:
+    if cutoff is not None and below == 0.0 and not any(rule.mends for rule in rules):
         wanted = target if isinstance(target, Target) else parse_target(target, predictor.labels)
         need = TreeNeed.of(predictor, wanted)
         if need is not None and reach is not None and cutoff.cost.additive:

@@ -41,7 +41,7 @@ from ceopt.formulations.space.reachable import DecimalGrid, Interval, Levels, de
 from ceopt.formulations.tolerances import BOUNDS_OUTWARDS
 from ceopt.search.least_costs import LeastCost
 from ceopt.solvers.checks import Floats
-from ceopt.tolerances import BOX_BOUND_ROUNDING, START_MARGIN_ROUNDING
+from ceopt.tolerances import BOX_BOUND_ROUNDING, LEAST_INFLUENCE, START_MARGIN_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
@@ -832,13 +832,13 @@ class ColumnBoxes:
                 influence[:, n:] += (share[:, None] @ (top - least))[:, 0]
             weights = weights @ last[i][0]
         # without a neuron that switches, what is left is that steps and levels are whole
-        influence[:, :n] += _LEAST * np.abs(weights[:, :n]) * wide[:, 0]
+        influence[:, :n] += LEAST_INFLUENCE * np.abs(weights[:, :n]) * wide[:, 0]
         if len(columns.starts):
             many = np.add.reduceat(boxes.left.astype(np.intp), columns.starts, axis=1) > 1
             size = np.maximum.reduceat(np.abs(weights[:, n:]), columns.starts, axis=1)
-            influence[:, n:] = np.where(many, influence[:, n:] + _LEAST * (size + _LEAST), -1.0)
+            influence[:, n:] = np.where(many, influence[:, n:] + LEAST_INFLUENCE * (size + LEAST_INFLUENCE), -1.0)
         room = BOX_BOUND_ROUNDING * np.maximum(np.abs(boxes.low), np.abs(boxes.high))
-        influence[:, :n] = np.where(boxes.high - boxes.low > room, influence[:, :n] + _LEAST**2, -1.0)
+        influence[:, :n] = np.where(boxes.high - boxes.low > room, influence[:, :n] + LEAST_INFLUENCE**2, -1.0)
         for _, choice in columns.amounts:  # an amount moves freely beside a label, so they are parted first
             g = int(np.searchsorted(columns.starts, choice))
             influence[(influence[:, n + g] >= 0.0) & boxes.left[:, choice], n + g] = np.inf
@@ -846,10 +846,6 @@ class ColumnBoxes:
             return np.full(len(kept), -1, dtype=np.intp)
         column = np.argmax(influence, axis=1)
         return np.where(influence[np.arange(len(kept)), column] < 0.0, -1, column)
-
-
-#: What a column counts at least, of its own weight, beside those in which neurons switch.
-_LEAST: Final = 1e-6
 
 
 def _lines(low: Floats, high: Floats, slope: float | None) -> tuple[Floats, Floats, Floats]:

@@ -19,6 +19,7 @@ from ceopt.base.said import said
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors.pruned_leaves import least_objective
 from ceopt.formulations.predictors.representation import ReluNetwork
+from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.formulations.targets import DisagreementOf
 from ceopt.oracle.model import broken_rules
@@ -37,7 +38,7 @@ from ceopt.search.solve_check_repair import (
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
-from ceopt.tolerances import CHEAPER, EQUAL_COSTS
+from ceopt.tolerances import CHEAPER, EQUAL_COSTS, UNSURE_SUM
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
@@ -202,6 +203,8 @@ def linear(question: Question) -> LeastCost | None:
     if prepared.predictor.core.n_scores != 1 or prepared.steps or has_extreme_numbers(reach, question.space):
         return None
     if not all(part.holds(factual[name]) for name, part in reach.items()):
+        return None
+    if row_relaxation(prepared.predictor, factual, reach) > UNSURE_SUM:
         return None
     score = ColumnGains.of(prepared, coordinates_of(question.space, [factual]))
     if score is None:

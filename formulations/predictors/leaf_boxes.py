@@ -184,7 +184,9 @@ class _Tests:
         for name in self.names:
             if name not in self.sets:
                 nodes = np.flatnonzero(self.column == self.names.index(name))
-                self._set_cuts(name, nodes, last[nodes], np.nextafter(last[nodes], np.inf))
+                with np.errstate(under="ignore"):
+                    firsts = np.nextafter(last[nodes], np.inf)
+                self._set_cuts(name, nodes, last[nodes], firsts)
 
     def _number(self, name: str) -> int:
         if name not in self.names:

@@ -460,6 +460,7 @@ def test_fewer_answers_than_wanted_are_told_with_their_cause() -> None:
 
 
 @pytest.mark.parametrize("search", ["projection", "robust"])
+@pytest.mark.usefixtures("by_program")
 def test_a_solver_that_takes_no_whole_numbers_is_refused_by_name(search: str) -> None:
     with pytest.raises(UnsupportedProblemError, match=r"Solver 'clarabel' needs .* but this one is MI.*P"):
         asked(solver="clarabel", search=search)

@@ -579,6 +579,8 @@ class OrderedTrees(AbstractForest):
 
     def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
         """Return what is left within the reach and the cut-off of what the target needs."""
+        if cutoff is None:
+            return super().pruned(cutoff, need)
         return pruned_trees(self.predictor, self.x.reach, cutoff=cutoff, need=need)
 
     def link(self) -> None:

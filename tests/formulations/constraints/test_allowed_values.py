@@ -192,6 +192,7 @@ def test_a_number_without_bounds_gets_them(rule: Any) -> None:
     assert (m.x.x["a"].lb, m.x.x["a"].ub) == (-7.0, 8.0)
 
 
+@pytest.mark.usefixtures("by_program")
 def test_explain_states_such_rules_first() -> None:
     space = FeatureSpace([Feature("a", kind="continuous"), Feature("b", kind="continuous", lower=0.0)])
     found = ceopt.explain(
