@@ -38,7 +38,7 @@ from ceopt.search.solve_check_repair import (
 from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase
 from ceopt.solvers.problem import relative_gap_of
-from ceopt.tolerances import CHEAPER, EQUAL_COSTS, UNSURE_SUM
+from ceopt.tolerances import EQUAL_COSTS, ROUNDED_GAP, UNSURE_SUM
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
@@ -184,8 +184,7 @@ def trees(question: Question, need: TreeNeed, cost_in_hand: float) -> LeastCost:
     """Return the least cost that the leaves allow, or that of the cheapest known point, if no cell is left below it."""
     cost = question.settings.cost
     cutoff = CostCutoff(question.space, question.factual, cost, 0.0)
-    gap = question.settings.relative_gap
-    share = gap if gap > CHEAPER else EQUAL_COSTS
+    share = max(question.settings.relative_gap - ROUNDED_GAP, EQUAL_COSTS)  # the answer is yet to be rounded
     below = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
     predictor = question.prepared.predictor
     objective, proof = least_objective(predictor, question.person.reach, cutoff, need, below=below)

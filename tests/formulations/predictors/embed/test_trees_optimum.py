@@ -54,7 +54,7 @@ def test_all_forms_agree(problem: Problem) -> None:
 
 
 @draws(150)
-@given(problem=problems.tree_problems(bounded=False))
+@given(problem=problems.tree_problems())
 def test_without_variables_for_the_worst_leaves(problem: Problem) -> None:
     """Where only the decision is asked of the model, what is worst for it needs no variable."""
     stated = recourse_program(
