@@ -1,0 +1,286 @@
+"""Models as libraries fit them by default, on four data sets: ``explain`` today beside 0.2.0, in turns.
+
+Each version answers in a process of its own (``default_models_ask.py``). ``--before`` names a checkout of 0.2.0:
+``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import common
+import joblib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from default_models_ask import BEFORE, NEAR, TEN, THREE, TODAY
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+TITLE = "Default models"
+MEASURES = (
+    "ceopt/search",
+    "formulations/predictors/embed/trees.py",
+    "formulations/predictors/leaf_boxes.py",
+    "formulations/predictors/pruned_leaves.py",
+    "formulations/predictors/tree_bounds.py",
+)
+
+DATA = ("german", "adult", "heloc", "gmsc")
+MODELS = ("RandomForest", "HistGradientBoosting", "XGBoost", "LightGBM", "LogisticRegression")
+OF_HELOC = (
+    "RandomForest, 20 rows a leaf",
+    "RandomForest 100 x 5",
+    "ExtraTrees",
+    "XGBoost 100 x 3",
+    "XGBoost 300 x 6",
+    "LightGBM 300 x 31",
+)
+ROOT = Path(__file__).resolve().parents[1]
+ROWS, LIMIT = 20, 30
+
+
+class Asked:
+    """A process that answers about the people of one model, with the ceopt of a checkout."""
+
+    def __init__(self, words: list[str], checkout: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(Path(__file__).with_name("default_models_ask.py")), *words]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self.told: dict[str, Any] = self.read()
+
+    def read(self) -> dict[str, Any]:
+        """Return the next line that it writes."""
+        line = self.process.stdout.readline() if self.process.stdout else ""
+        if not line:
+            sys.exit(f"A process ended: {self.process.args}.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, place: int, way: str) -> dict[str, Any]:
+        """Ask about one person."""
+        if self.process.stdin:
+            self.process.stdin.write(json.dumps([place, way]) + "\n")
+            self.process.stdin.flush()
+        return self.read()
+
+
+@contextlib.contextmanager
+def asked(words: list[str], checkout: Path) -> Iterator[Asked]:
+    """Keep a process for as long as it is asked."""
+    one = Asked(words, checkout)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
+def estimator(name: str) -> Any:
+    """Return an estimator that is not fitted yet."""
+    seed = common.SEED
+    if name.startswith("XGBoost"):
+        from xgboost import XGBClassifier
+
+        sizes = {"XGBoost 300 x 6": {"n_estimators": 300, "max_depth": 6}, "XGBoost 100 x 3": {"max_depth": 3}}
+        return XGBClassifier(random_state=seed, n_jobs=1, **sizes.get(name, {}))
+    if name.startswith("LightGBM"):
+        from lightgbm import LGBMClassifier
+
+        size = {"n_estimators": 300} if name == "LightGBM 300 x 31" else {}
+        return LGBMClassifier(random_state=seed, n_jobs=1, verbose=-1, **size)
+    return {
+        "RandomForest": lambda: RandomForestClassifier(random_state=seed),
+        "RandomForest, 20 rows a leaf": lambda: RandomForestClassifier(min_samples_leaf=20, random_state=seed),
+        "RandomForest 100 x 5": lambda: RandomForestClassifier(max_depth=5, random_state=seed),
+        "ExtraTrees": lambda: ExtraTreesClassifier(random_state=seed),
+        "HistGradientBoosting": lambda: HistGradientBoostingClassifier(random_state=seed),
+        "LogisticRegression": lambda: LogisticRegression(max_iter=5000),
+    }[name]()
+
+
+def keep_task(data: str, name: str, rows: int, path: Path) -> None:
+    """Fit a model, text one-hot and all else as it is or scaled, and keep it with the people to be asked about."""
+    task = common.load(data)
+    words = [column for column in task.train if not pd.api.types.is_numeric_dtype(task.train[column])]
+    rest = StandardScaler() if name == "LogisticRegression" else "passthrough"
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=rest)
+    model = make_pipeline(encode, estimator(name)).fit(task.train, task.labels)
+    people = common.rejected(task, model, rows + 1)
+    kept = {"data": data, "model": model, "train": task.train, "people": people, "target": task.target}
+    joblib.dump(kept, path)
+
+
+def main() -> None:
+    """Ask, and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="a checkout of 0.2.0")
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"default {ROWS}")
+    parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds a person, default {LIMIT}")
+    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="two people, today's ceopt; nothing is written")
+    options = parser.parse_args()
+    rows = 2 if options.quick else options.rows
+    common.data_folder()
+    settings = {
+        "rows": rows,
+        "limit_s": options.limit,
+        "before": "e7058e7 (0.2.0)" if options.before else None,
+        "seed": common.SEED,
+    }
+    tasks = [(data, name) for data in options.only or DATA for name in MODELS + OF_HELOC * (data == "heloc")]
+    quick = options.quick or bool(options.only)
+    journal = common.Journal("default_models-quick" if quick else "default_models", settings)
+    with tempfile.TemporaryDirectory() as kept:
+        path = Path(kept) / "task.joblib"
+        for data, name in common.bar(tasks, len(tasks)):
+            if f"{data}/{name}" not in journal.done:
+                keep_task(data, name, rows, path)
+                of_model = one_model(path, options.limit, options.before)
+                journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
+    common.report(
+        "default_models", TITLE, MEASURES, text_of, {"settings": settings, "records": journal.records}, quick=quick
+    )
+    if not quick:
+        draw(journal.records)
+    journal.close()
+
+
+def one_model(path: Path, limit_s: float, before: Path | None) -> dict[str, Any]:
+    """Ask both versions about each person in turns."""
+    words = [str(path), str(limit_s)]
+    with contextlib.ExitStack() as stack:
+        today = stack.enter_context(asked(words, ROOT))
+        processes = dict.fromkeys((TODAY, NEAR, THREE, TEN), today)
+        if before is not None:
+            processes[BEFORE] = stack.enter_context(asked(words, before))
+        first = {way: processes[way].told["first"] for way in (TODAY, BEFORE) if way in processes}
+        records = [
+            {"place": place, "way": way, **processes[way].ask(place, way)}
+            for place in range(today.told["people"])
+            for way in common.rotated(list(processes), place)
+        ]
+        return {"predict": today.told["predict"], "first": first, "people": records}
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+def text_of(record: dict[str, Any]) -> str:
+    """Tabulate what was proved, seconds and ratios."""
+    settings = record["settings"]
+    about = (
+        f"Up to {settings['rows']} people whom a model refuses, text one-hot and the rest as it is (scaled for the "
+        f"logistic model), the cost and space of the data set, {settings['limit_s']:g} s a person. Seconds are those "
+        "of the processor, of one thread, after a first person, for whom the model was read; `P` is one `predict` of "
+        "one row. *times 0.2.0* is the median over people of the ratio of both versions, where both were asked; one "
+        "that is not proved counts with the seconds it had. *near* is `proof=False`: its seconds, and what it costs "
+        "over the proved optimum at the median and at 90 %. *n = 3* and *n = 10* are medians of ratios to one answer."
+    )
+    head = ["data", "model", "P", "first", "proved", "by", "seconds, median / 90 % / worst", "times 0.2.0"]
+    near = ["data", "model", "answered", "seconds, median / 90 % / worst", "excess", "n = 3", "n = 10", "worst n = 10"]
+    proofs, others, problems = [], [], Counter[str]()
+    for one in record["records"]:
+        ways = by_way(one["people"])
+        today, before = ways[TODAY], ways.get(BEFORE, [])
+        names = [one["data"], one["model"]]
+        proved = sum(map(is_proved, today))
+        how = ", ".join(f"{proof} {count}" for proof, count in Counter(r["proof"] for r in today if r["proof"]).items())
+        first = f"{one['first'][TODAY]['cpu']:.1f}"
+        times = f"{np.median(ratios(before, today)):.1f}" if before else ""
+        if before:
+            proofs_before = sum(map(is_proved, before))
+            times += f" ({proofs_before} proved)"
+        proofs.append(
+            [*names, f"{one['predict']:.3f}", first, f"{proved} of {len(today)}", how, seconds_of(today), times]
+        )
+        over = excess(ways[NEAR], today)
+        answered = f"{sum(r['answers'] > 0 for r in ways[NEAR])} of {len(today)}"
+        more = [f"{np.median(ratios(ways[way], today)):.1f}" for way in (THREE, TEN)]
+        worst = f"{max(r['cpu'] for r in ways[TEN]):.1f}"
+        shares = " / ".join(f"{np.quantile(over, share):.3f}" for share in (0.5, 0.9)) if over else ""
+        others.append([*names, answered, seconds_of(ways[NEAR]), shares, *more, worst])
+        problems["invalid answers"] += sum(r["invalid"] for r in one["people"])
+        problems["optima that differ"] += sum(differs(a, b) for a, b in zip(today, before, strict=False))
+    counted = ", ".join(f"{count} {what}" for what, count in problems.items())
+    parts = [about, f"In all {counted}.", "## One answer, proved", common.markdown_table(head, proofs)]
+    parts += ["## Near answers, and several", common.markdown_table(near, others)]
+    return "\n\n".join(parts)
+
+
+def by_way(people: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the records of each way in the order of the people."""
+    ways: dict[str, list[dict[str, Any]]] = {}
+    for one in sorted(people, key=lambda one: one["place"]):
+        ways.setdefault(one["way"], []).append(one)
+    return ways
+
+
+def is_proved(one: dict[str, Any]) -> bool:
+    """Whether an optimum, or that there is no answer, was proved."""
+    return one["status"] in {"optimal", "infeasible"}
+
+
+def ratios(above: list[dict[str, Any]], below: list[dict[str, Any]]) -> list[float]:
+    """Return the seconds of each person, as a multiple of other seconds."""
+    return [a["cpu"] / b["cpu"] for a, b in zip(above, below, strict=True)]
+
+
+def differs(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two proved optima are not the same, within the gap that each was proved to."""
+    if not (is_proved(one) and is_proved(other)):
+        return False
+    if one["cost"] is None or other["cost"] is None:
+        return one["cost"] is not other["cost"]
+    return abs(one["cost"] - other["cost"]) > 2e-6 * max(one["cost"], other["cost"])
+
+
+def excess(near: list[dict[str, Any]], proved: list[dict[str, Any]]) -> list[float]:
+    """Return by what share near answers cost more than proved optima."""
+    pairs = [(a["cost"], b["cost"]) for a, b in zip(near, proved, strict=True) if a["answers"] and is_proved(b)]
+    return [a / b - 1.0 for a, b in pairs if b]
+
+
+def seconds_of(records: list[dict[str, Any]]) -> str:
+    """Return the spread of the processor's seconds."""
+    return common.spread([one["cpu"] for one in records], 2)
+
+
+def draw(records: list[dict[str, Any]]) -> None:
+    """Draw the seconds to a proof of each person, by model and data set."""
+    names = [f"{one['model']}, {one['data']}" for one in records]
+    figure, axes = plt.subplots(figsize=(7.0, 0.34 * len(names) + 1.0), layout="constrained")
+    for way, colour, shift in ((BEFORE, "0.65", -0.15), (TODAY, "C0", 0.15)):
+        for is_done, marker in ((True, "o"), (False, "x")):
+            points = [
+                (one["cpu"], place + shift)
+                for place, of_model in enumerate(records)
+                for one in by_way(of_model["people"]).get(way, [])
+                if is_proved(one) is is_done
+            ]
+            if points:
+                label = f"{way}, {'proved' if is_done else 'not proved'}"
+                axes.plot(*zip(*points, strict=True), marker, color=colour, ms=3.5, label=label, alpha=0.8)
+    axes.set(xscale="log", xlabel="seconds of the processor a person", yticks=range(len(names)), yticklabels=names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color="0.9")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(common.RESULTS / "default_models.png", dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
