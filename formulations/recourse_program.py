@@ -108,7 +108,7 @@ def recourse_program(
     need = None
     if cutoff is not None and below == 0.0 and not any(rule.mends for rule in rules):
         wanted = target if isinstance(target, Target) else parse_target(target, predictor.labels)
-        need = TreeNeed.of(predictor, wanted)
+        need = TreeNeed.of(predictor, wanted, None if margin is None else 0.0)
         if need is not None and reach is not None and cutoff.cost.additive:
             reach = reach_within(predictor, reach, cutoff, need)
     with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest

@@ -146,7 +146,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
         try:
             stand_ins = [part for rule in settings.rules if not rule.is_large for part in rule.stand_ins(person.reach)]
             beside = [part for rule in settings.rules if rule.is_large for part in rule.stand_ins(person.reach)]
-            need = None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin or 0.0)
+            need = None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin)
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
 

@@ -414,7 +414,8 @@ class StartSearch:
         leaves = None
         if self.need is not None and grid.mend is None and not self.predictor.unseen:
             own = GridLeaves.of(boxes[0], grid.names, grid.columns, self.need.values)
-            leaves = _LeafSlack(grid, self.need, own, additive=self.cost.additive)
+            own, need = self.need.among(own, single=True)
+            leaves = _LeafSlack(grid, need, own, additive=self.cost.additive)
             if math.isinf(leaves.least):
                 return [], False
         search = _GridSearch(grid, self.slack, check.is_kept, effort, leaves)

@@ -170,7 +170,7 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
             work=_LESS_WORK if settings.rules or not settings.proof else WORK,
         )
-    need = TreeNeed.of(prepared.predictor, settings.target, settings.margin or 0.0)
+    need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
     return None if need is None else trees(question, need, cost_in_hand)
 
 

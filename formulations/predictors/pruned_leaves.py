@@ -70,6 +70,7 @@ def least_objective(
     boxes = leaf_boxes(predictor)
     columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
     leaves = GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], need.values)
+    leaves, need = need.among(leaves)
     prices = [column.prices(cutoff) for column in columns]
     costs = leaves.least_prices(prices)
     bound = least_budget(leaves, costs, need)
@@ -90,6 +91,7 @@ def _left(
         prices = [column.prices(cutoff) for column in columns]
         leaves = leaves.taken(leaves.least_prices(prices, additive=cutoff.cost.additive) <= cutoff.budget)
         if need is not None and cutoff.cost.additive:
+            leaves, need = need.among(leaves)
             cells = probed(leaves, prices, need, cutoff.budget)
             leaves = leaves.taken(np.searchsorted(leaves.origin, cells.leaves.origin))
             kept = cells.kept

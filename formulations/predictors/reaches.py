@@ -28,11 +28,13 @@ from ceopt.formulations.linear_form import LinearForm, Rows, binary_form, sum_fo
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation, score_needed, sign_of
 from ceopt.formulations.predictors.ties import (
+    ExactSide,
     RowSide,
     above_level,
     checked_margin,
     count_agreeing,
     default_margin,
+    exact_side_of,
     forest_of,
     has_fixed_order,
     link_rounding,
@@ -125,6 +127,13 @@ def _beats(core: AbstractRepresentation, target: Labels, label: int, rival: int)
         level = math.copysign(math.inf, level)
     weights = tuple(slack_unit(core) * weight for weight in differences)
     return WantedSum(index, weights, level, core.head.wins_ties(label, rival))
+
+
+def own_decision(predictor: Predictor, target: Target, wanted: WantedSum) -> tuple[Callable[[float], bool], float]:
+    """Return the library's decision for a value of a wanted sum, and what its level's own rounding may add."""
+    if isinstance(target, ProbabilityOf) and predictor.core.probability != "share":
+        return partial(_has_probability, predictor.core, target), link_rounding(predictor, target)
+    return above_level(wanted.level, ties=wanted.ties), 0.0
 
 
 def slack(
@@ -234,15 +243,15 @@ class ScoredBlock(Protocol):
         """Return its least and greatest value over the reach."""
         ...
 
-    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
-        """Return the number of trees that end in an admitted leaf."""
+    def adding_up(self, amounts: Callable[[Floats], Floats]) -> LinearForm:
+        """Return the sum over the trees of an amount for the leaf that each ends in, by the leaf's values."""
         ...
 
 
 def agreeing_form(block: ScoredBlock, wanted: Labels | Values) -> LinearForm:
     """Return the number of trees that decide as wanted, as a form over the leaves of an embedded forest."""
     core = forest_of(block.predictor.core)
-    return block.ending_in(lambda values: meets_alone(core, values, wanted))
+    return block.adding_up(lambda values: meets_alone(core, values, wanted).astype(np.float64))
 
 
 @final
@@ -266,6 +275,8 @@ class ScoreCondition:
         The sum as a function of scores (n, K), or (n,) of one, and coordinates (n, d).
     is_upper
         Whether the sum is the negative of what the row is written over.
+    exact
+        The row that tells ties apart, where there is one.
     """
 
     index: Any
@@ -275,6 +286,7 @@ class ScoreCondition:
     side: RowSide
     value: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
     is_upper: bool = False
+    exact: ExactSide | None = None
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -401,7 +413,13 @@ class AskedOfScores:
             form = self._block.combine(wanted.weights)
         ends = partial(self._block.range_of, wanted.weights)
         side = self._side(wanted)
-        return ScoreCondition(wanted.index, form, ends, wanted.level, side, _Weighted(wanted.weights), is_upper)
+        exact = None
+        if self._is_own:
+            accepts, more = own_decision(self._predictor, self.target, wanted)
+            exact = exact_side_of(
+                self._predictor, wanted.weights, wanted.level, accepts, more=more, clear=self._is_clear
+            )
+        return ScoreCondition(wanted.index, form, ends, wanted.level, side, _Weighted(wanted.weights), is_upper, exact)
 
     def _agreement(self, target: DisagreementOf) -> ScoreCondition:
         """Return that enough trees agree, as a share of them, half a tree short of the limit."""
@@ -419,11 +437,7 @@ class AskedOfScores:
         predictor = self._predictor
         level = wanted.level
         if self._is_own:
-            accepts = above_level(level, ties=wanted.ties)
-            more = 0.0
-            if isinstance(self.target, ProbabilityOf) and predictor.core.probability != "share":
-                accepts = partial(_has_probability, predictor.core, self.target)
-                more = link_rounding(predictor, self.target)
+            accepts, more = own_decision(predictor, self.target, wanted)
             return right_side_of(predictor, wanted.weights, level, accepts, more=more, clear=self._is_clear)
         if predictor.has_ties and wanted.ties and self.margin <= default_margin(predictor):
             return RowSide(level - VOTE_ROUNDING, 0.0)  # the library's test is >=
@@ -516,7 +530,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     With None and trees, a row stands half-way between the scores that the library accepts and those that it does not,
     where these can be listed (votes, pure leaves, single trees, few trees). Elsewhere it is lower than the decision by
     the rounding error of the library's sum, so that it cuts off nothing that the library accepts: a score within that
-    error of a tie has to be shown to the library, as :func:`ceopt.explain` does. Forests of scikit-learn that add their
+    error of a tie has to be shown to the library, as :func:`ceopt.explain` does. A further row ``not_tied`` then cuts
+    off the ties of leaves that add up exactly, as the pure ones of a forest do
+    (:class:`~ceopt.formulations.predictors.ties.ExactSide`). Forests of scikit-learn that add their
     trees in several jobs decide such a tie one way or the other; there it has to be refused.
 
     Raises
@@ -584,12 +600,29 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         return self._held[1]
 
     def _row(self, block: ScoredBlock, condition: ScoreCondition, switch: LinearForm) -> None:
+        """Add the row of a condition; where leaves in reach do not add up exactly, and others do, one for each."""
+        form, exact = condition.form, condition.exact
+        if exact is None:
+            self._side_row("valid", condition, form, condition.side, switch)
+            return
+        relief = block.adding_up(exact.relief_of)
+        if not relief.terms and relief.constant == 0.0:
+            self._side_row("valid", condition, form, exact.side, switch)
+            return
+        self._side_row("valid", condition, form, condition.side, switch)
+        self._side_row("not_tied", condition, form + relief, RowSide(exact.side.least, 0.0), switch)
+
+    def _side_row(
+        self, name: str, condition: ScoreCondition, form: LinearForm, side: RowSide, switch: LinearForm
+    ) -> None:
         """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end.
 
         Values of leaves that differ by rounding alone count as one, and the row is lowered by what they may add. Where
         the switch is 0, the row says nothing.
         """
-        form, least, gap = condition.form, condition.side.least, condition.side.clearance
+        block = self.embedded
+        rows = Rows(self, name)
+        least, gap = side.least, side.clearance
         lost = 0.0
         if block.predictor.is_trees:
             form, low, high = trimmed(block.predictor, form, gap or self.margin)
@@ -600,7 +633,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             if not form.terms:
                 big_m = least - form.constant
                 if big_m > 0.0:  # a constant that falls short, by however little
-                    Rows(self, "valid").add(condition.index, switch, upper=0.0)
+                    rows.add(condition.index, switch, upper=0.0)
                 return
             require_finite(self._who, block.x, big_m)
             big_m = max(big_m, 0.0)
@@ -608,14 +641,14 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             least -= big_m
         scale = self._scale
         if 0.0 < gap * scale < CLEAR_DISTANCE:
-            most = _LARGEST / max(score_size(block.predictor), abs(condition.side.least))
+            most = _LARGEST / max(score_size(block.predictor), abs(side.least))
             scale = max(scale, 2.0 ** math.floor(math.log2(min(CLEAR_DISTANCE / gap, most))))
         if condition.is_upper:
-            Rows(self, "valid").add(condition.index, form.scaled(-scale), upper=-least * scale)
+            rows.add(condition.index, form.scaled(-scale), upper=-least * scale)
             return
         if scale != 1.0:
             form = form.scaled(scale)
-        Rows(self, "valid").add(condition.index, form, lower=least * scale)
+        rows.add(condition.index, form, lower=least * scale)
 
 
 def require_finite(who: str, x: Any, *ends: float) -> None:

@@ -691,8 +691,10 @@ def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
     return known[key]
 
 
-def _sums_of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
+def _sums_of_trees(core: TreeEnsemble, weights: Floats, step: float = 0.0) -> Sums:
     leaves = [tree.value[~tree.inner] for tree in core.trees]
+    if step:
+        leaves = [values[_are_multiples(values, step)] for values in leaves]
     parts = tuple(np.unique(values @ weights) for values in leaves)
     sizes = np.concatenate([np.abs(core.base)[None, :], [np.abs(values).max(axis=0) for values in leaves]])
     numbers = np.concatenate([core.base, *(values.ravel() for values in leaves)])
@@ -841,7 +843,19 @@ def right_side_of(
     clear
         Whether to refuse all sums within that distance, because the decision there depends on summation order.
     """
-    sums = sums_of(predictor, weights)
+    return _side_of(predictor, sums_of(predictor, weights), weights, level, accepts, more=more, clear=clear)
+
+
+def _side_of(
+    predictor: Predictor,
+    sums: Sums,
+    weights: Sequence[float],
+    level: float,
+    accepts: Callable[[float], bool],
+    *,
+    more: float,
+    clear: bool,
+) -> RowSide:
     width = sums.undecided_within(level, more)
     size = max(sums.spread, abs(level) * 1e-3)
     if sums.candidates is None:
@@ -866,6 +880,90 @@ def right_side_of(
     low = ends[first]
     high = ends[first + 1]
     return RowSide(float(low + (high - low) / 2.0), float(high - low) / 2.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExactSide:
+    r"""A row over a score of trees that tells ties apart where leaves add up exactly.
+
+    .. math:: s + \sum_{t,\ell} r_\ell z_{t\ell} \ge b
+
+    Leaves that are multiples of one power of two add up exactly in floats, so that the scores around the level are
+    known, and b stands between them. A leaf of a finer step, or of none, makes up by r for the difference to the side
+    that is right with it. So no score that the library may accept is cut off. Of a forest grown to pure leaves, all
+    are whole but for rows of several labels.
+
+    Parameters
+    ----------
+    side
+        b, and half the distance between scores.
+    reliefs
+        Pairs of a step and r, from the coarsest step; at last 0 and the r of leaves of no step.
+    """
+
+    side: RowSide
+    reliefs: tuple[tuple[float, float], ...]
+
+    def relief_of(self, values: Floats) -> Floats:
+        """Return r of leaves with these values (L, K), (L,)."""
+        found = np.full(len(values), self.reliefs[-1][1])
+        for step, relief in reversed(self.reliefs[:-1]):
+            found[_are_multiples(values, step)] = relief
+        return found
+
+
+#: Steps of leaves that are told apart: the shares of up to 16 rows at a leaf, where they are no thirds.
+_EXACT_STEPS: Final = (1.0, 0.5, 0.25, 0.125, 0.0625)
+_EXACT_SUMS: WeakKeyDictionary[Predictor, dict[tuple[float, ...], list[tuple[float, Sums]]]] = WeakKeyDictionary()
+
+
+def exact_side_of(
+    predictor: Predictor,
+    weights: Sequence[float],
+    level: float,
+    accepts: Callable[[float], bool],
+    *,
+    more: float = 0.0,
+    clear: bool = False,
+) -> ExactSide | None:
+    """Return the row that tells ties apart; None where nothing is gained.
+
+    The parameters are those of :func:`right_side_of`.
+    """
+    if not isinstance(predictor.core, TreeEnsemble):
+        return None
+    least = right_side_of(predictor, weights, level, accepts, more=more, clear=clear).least
+    sides = [
+        (step, _side_of(predictor, sums, weights, level, accepts, more=more, clear=clear))
+        for step, sums in _exact_sums(predictor, weights)
+    ]
+    if not sides or sides[0][1].least < least:
+        return None
+    top = sides[0][1].least
+    reliefs = [(step, max(top - side.least, 0.0)) for step, side in sides]
+    clearance = min(side.clearance for _, side in sides)
+    return ExactSide(RowSide(top, clearance), (*reliefs, (0.0, top - least)))
+
+
+def _exact_sums(predictor: Predictor, weights: Sequence[float]) -> list[tuple[float, Sums]]:
+    """Return the sums of leaves that are multiples of a step, by step, where each tree has some and they are listed."""
+    known = _EXACT_SUMS.setdefault(predictor, {})
+    key = tuple(map(float, weights))
+    if key not in known:
+        known[key] = []
+        for step in _EXACT_STEPS:
+            if all(_are_multiples(tree.value[~tree.inner], step).any() for tree in predictor.core.trees):  # type: ignore[attr-defined]
+                sums = _sums_of_trees(predictor.core, np.array(key), step)  # type: ignore[arg-type]
+                if sums.is_exact and sums.candidates is not None:
+                    known[key].append((step, sums))
+    return known[key]
+
+
+def _are_multiples(values: Floats, step: float) -> NDArray[np.bool_]:
+    """Return which rows (n, K) hold multiples of a power of two alone, (n,)."""
+    steps = values / step
+    return np.asarray((steps == np.rint(steps)).all(axis=1))
 
 
 def accepted(

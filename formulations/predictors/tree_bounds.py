@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.leaf_boxes import GridLeaves, leaf_boxes
-from ceopt.formulations.predictors.reaches import wanted_sums
-from ceopt.formulations.predictors.ties import tie_width
+from ceopt.formulations.predictors.reaches import own_decision, wanted_sums
+from ceopt.formulations.predictors.ties import exact_side_of, tie_width
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
@@ -50,15 +50,23 @@ class TreeNeed:
         What each sum has to reach, (m,).
     rounding
         How far a sum of the library's may be from the exact one.
+    reliefs, raised
+        What each sum with its leaves' reliefs has to reach besides, (L, m) and (m,), where ties are told apart by
+        :class:`~ceopt.formulations.predictors.ties.ExactSide`; -inf where they are not.
     """
 
     values: Floats
     need: Floats
     rounding: float
+    reliefs: Floats
+    raised: Floats
 
     @classmethod
-    def of(cls, predictor: Predictor, target: Target, margin: float = 0.0) -> TreeNeed | None:
-        """Return the need; None for another model, and where a target is several alternatives or counts trees."""
+    def of(cls, predictor: Predictor, target: Target, margin: float | None = None) -> TreeNeed | None:
+        """Return the need; None for another model, and where a target is several alternatives or counts trees.
+
+        Without a margin it is what the library may accept.
+        """
         if not predictor.is_trees or len(predictor.forests) != 1 or predictor.forests[0] is not predictor:
             return None
         alternatives = wanted_sums(predictor.core, target)
@@ -66,15 +74,41 @@ class TreeNeed:
             return None
         sums = alternatives[0][1]
         core = predictor.core
+        values = leaf_boxes(predictor).values
         weights = np.array([one.weights for one in sums]).reshape(len(sums), -1).T
-        levels = np.array([one.level for one in sums])
         divisor = float(getattr(core, "divisor", 1.0))
-        base = np.asarray(getattr(core, "base", 0.0), dtype=np.float64)
-        return cls(
-            leaf_boxes(predictor).values @ weights / divisor,
-            levels + margin - base @ weights / divisor,
-            2.0 * tie_width(predictor, target),
-        )
+        base = np.asarray(getattr(core, "base", 0.0), dtype=np.float64) @ weights / divisor
+        levels = np.array([one.level for one in sums]) + (margin or 0.0)
+        reliefs = np.zeros((len(values), len(sums)))
+        raised = np.full(len(sums), -np.inf)
+        for k, one in enumerate(sums):
+            if margin is None and math.isfinite(one.level):
+                accepts, more = own_decision(predictor, target, one)
+                exact = exact_side_of(predictor, one.weights, one.level, accepts, more=more)
+                if exact is not None:
+                    reliefs[:, k] = exact.relief_of(values)
+                    raised[k] = exact.side.least
+        rounding = 2.0 * tie_width(predictor, target)
+        return cls(values @ weights / divisor, levels - base, rounding, reliefs, raised - base)
+
+    def among(self, leaves: GridLeaves, *, single: bool = False) -> tuple[GridLeaves, TreeNeed]:
+        """Return leaves with their values for all that these have to reach, and the need of these leaves.
+
+        A sum is asked for once where no leaf has a relief, and else twice, unless ``single``.
+        """
+        values, need = [], []
+        for k, raised in enumerate(self.raised.tolist()):
+            reliefs = self.reliefs[leaves.origin, k]
+            own = self.values[leaves.origin, k]
+            is_raised = raised > -math.inf
+            is_exact = is_raised and not reliefs.any()
+            values.append(own)
+            need.append(raised if is_exact else self.need[k])
+            if is_raised and not is_exact and not single:
+                values.append(own + reliefs)
+                need.append(raised)
+        told = replace(self, need=np.array(need), raised=np.full(len(need), -np.inf))
+        return replace(leaves, values=np.stack(values, axis=1)), told
 
 
 # ==== The least budget ================================================================================================

@@ -259,9 +259,9 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         del point
         raise AssertionError
 
-    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
-        """Return the number of trees that end in an admitted leaf; for models of trees alone."""
-        del admits
+    def adding_up(self, amounts: Callable[[Floats], Floats]) -> LinearForm:
+        """Return the sum over the trees of an amount for the leaf that each ends in; for models of trees alone."""
+        del amounts
         raise AssertionError
 
     def __getattr__(self, name: str) -> Any:

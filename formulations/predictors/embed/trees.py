@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -41,8 +41,6 @@ from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.costs.base import CostCutoff
@@ -209,19 +207,22 @@ class AbstractForest(AbstractEmbedded):
                 if variable is not None:
                     variable.set_value(int(_contains(leaf.box, point, self.x.reach)), skip_validation=True)
 
-    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
-        """Return, as a linear form, the number of trees that end in an admitted leaf.
+    def adding_up(self, amounts: Callable[[Floats], Floats]) -> LinearForm:
+        """Return, as a linear form, the sum over the trees of an amount for the leaf that each ends in.
 
-        ``admits`` maps leaf values (leaves, K) to booleans.
+        ``amounts`` maps leaf values (leaves, K) to one amount each. Each tree's least is subtracted: fewer nonzeros,
+        and a tree of equal amounts adds no term. Leaves without a variable have it, or where less is wanted the most.
         """
+        checkpoint(_STAGE)
         constant = 0.0
         terms: list[tuple[float, Any]] = []
         for pairs in self._leaves_in_reach:
-            is_admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
-            if all(is_admitted):
-                constant += 1.0
-            else:
-                terms.extend((1.0, variable) for _, variable in compress(pairs, is_admitted))
+            found = amounts(np.array([leaf.value for leaf, _ in pairs])).tolist()
+            floor = min(found)
+            if self._more_in and len(pairs) > 1:
+                floor = next((amount for amount, (_, z) in zip(found, pairs, strict=True) if z is None), floor)
+            constant += floor
+            terms.extend((amount - floor, z) for amount, (_, z) in zip(found, pairs, strict=True) if amount != floor)
         return LinearForm(constant, tuple(terms))
 
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
@@ -245,19 +246,8 @@ class AbstractForest(AbstractEmbedded):
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores, one term per leaf whose value matters."""
-        checkpoint(_STAGE)
-        constant = _weighted(weights, self.core.base.tolist())
-        terms: list[tuple[float, Any]] = []
-        for pairs in self._leaves_in_reach:
-            values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
-            # Subtract each tree's least leaf value: fewer nonzeros, and a tree with equal values adds no term. Leaves
-            # without a variable have it, or where less is wanted the greatest.
-            floor = min(values)
-            if self._more_in and len(pairs) > 1:
-                floor = next((value for value, (_, z) in zip(values, pairs, strict=True) if z is None), floor)
-            constant += floor
-            terms.extend((value - floor, z) for value, (_, z) in zip(values, pairs, strict=True) if value != floor)
-        return LinearForm(constant, tuple(terms)).scaled(1.0 / self.core.divisor)
+        base = LinearForm(_weighted(weights, self.core.base.tolist()))
+        return (base + self.adding_up(lambda values: _weighted_rows(weights, values))).scaled(1.0 / self.core.divisor)
 
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return bounds of the combination: the sum of each tree's extreme leaves."""
@@ -271,6 +261,14 @@ class AbstractForest(AbstractEmbedded):
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True))
+
+
+def _weighted_rows(weights: Sequence[float], values: Floats) -> Floats:
+    """Return the weighted sum of each row, added up as :func:`_weighted` does."""
+    total = np.zeros(len(values))
+    for weight, column in zip(weights, values.T, strict=True):
+        total = total + weight * column
+    return total
 
 
 def _ends_in(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:

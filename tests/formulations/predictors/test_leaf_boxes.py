@@ -14,8 +14,8 @@ from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors.leaf_boxes import GridLeaves, cell_ends, leaf_boxes
 from ceopt.formulations.predictors.pruned_leaves import pruned_trees
 from ceopt.formulations.predictors.reachable_leaves import prune, route
-from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.readers import read
+from ceopt.formulations.predictors.ties import accepted
 from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, probed
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import reach_of
@@ -66,6 +66,7 @@ def fitted(seed: int, make: Any, *, with_gaps: bool = False) -> tuple[Any, Any, 
 
 MODELS = {
     "forest": (lambda seed: RandomForestClassifier(5, max_depth=4, random_state=seed), False),
+    "forest of ties": (lambda seed: RandomForestClassifier(6, max_depth=6, random_state=seed), False),
     "boosting": (lambda seed: GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=seed), False),
     "gaps": (lambda seed: HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=6, random_state=seed), True),
     "a forest of gaps": (lambda seed: RandomForestClassifier(4, max_depth=3, random_state=seed), True),
@@ -112,9 +113,9 @@ def test_bounds_and_cells_are_those_of_all_points(kind: str) -> None:
         grid, _, _ = grid_of(predictor, data, person)
         points = np.array(list(itertools.product(*(range(len(values)) for values in grid.columns))))
         prices = grid.price(points)
-        met = slack(predictor, grid.coordinates(points), target) >= 0.0
+        met = accepted(predictor, grid.coordinates(points), target)
         best = prices[met].min() if met.any() else np.inf
-        leaves = GridLeaves.of(leaf_boxes(predictor), grid.names, grid.columns, need.values)
+        leaves, need = need.among(GridLeaves.of(leaf_boxes(predictor), grid.names, grid.columns, need.values))
         assert least_budget(leaves, leaves.least_prices(grid.prices), need) <= best * (1.0 + 1e-9)
         if not np.isfinite(best) or best == 0.0:
             continue
