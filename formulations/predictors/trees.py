@@ -30,6 +30,10 @@ from ceopt.solvers.errors import InvalidValueError
 
 #: Pairs of a row and a tree that walk together: what a core's cache holds.
 _PAIRS = 1 << 16
+#: Nodes of trees that rows walk down together, likewise, where rows are many.
+_NODES = 1 << 15
+#: After so many levels those who have arrived are left out.
+_LOOKED = 8
 #: Up to so many rows a running sum over the trees is quicker than a step for each tree.
 _FEW_ROWS = 64
 
@@ -219,17 +223,30 @@ class StackedTrees:
     tree on ten rows, three times on thousands.
     """
 
-    __slots__ = ("_child", "_depth", "_feature", "_members", "_missing_left", "_root", "_threshold", "_value")
+    __slots__ = (
+        "_child",
+        "_depth",
+        "_feature",
+        "_is_leaf",
+        "_members",
+        "_missing_left",
+        "_root",
+        "_threshold",
+        "_value",
+    )
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         sizes = [len(tree.feature) for tree in trees]
         self._root = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        leaf = ~np.concatenate([tree.inner for tree in trees])
-        own = np.arange(len(leaf))
-        pairs = zip(trees, self._root.tolist(), strict=True)
-        ends = [np.stack([tree.right + first, tree.left + first], axis=1) for tree, first in pairs]
-        self._child = np.where(leaf[:, None], own[:, None], np.concatenate(ends)).ravel()
-        self._feature = np.where(leaf, 0, np.concatenate([tree.feature for tree in trees]))
+        self._is_leaf = ~np.concatenate([tree.inner for tree in trees])
+        self._child = np.empty((len(self._is_leaf), 2), dtype=np.intp)
+        self._feature = np.empty(len(self._is_leaf), dtype=np.intp)
+        for tree, first in zip(trees, self._root.tolist(), strict=True):
+            own = slice(first, first + len(tree.feature))
+            self._child[own, 0] = tree.right + first
+            self._child[own, 1] = tree.left + first
+            self._feature[own] = np.maximum(tree.feature, 0)
+        self._child[self._is_leaf] = np.flatnonzero(self._is_leaf)[:, None]
         self._threshold = np.concatenate([tree.threshold for tree in trees])
         self._value = np.concatenate([tree.value for tree in trees])
         self._missing_left: NDArray[np.bool_] | None = None
@@ -240,11 +257,10 @@ class StackedTrees:
         if any(tree.sets for tree in trees):
             self._members = _Members(trees)
         self._depth = 0
-        level = self._root[~leaf[self._root]]
-        while len(level):
+        level = self._root
+        while len(level := level[~self._is_leaf[level]]):
             self._depth += 1
-            level = np.unique(self._child.reshape(-1, 2)[level])
-            level = level[~leaf[level]]
+            level = self._child[level].ravel()
 
     @property
     def takes_missing(self) -> bool:
@@ -253,14 +269,16 @@ class StackedTrees:
 
     def apply(self, seen: Floats) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, as each tree numbers it, (n, trees)."""
-        none = np.zeros((0, len(self._root)), dtype=np.intp)
-        return np.concatenate([none, *(nodes - self._root for _, nodes in self._walks(seen))])
+        found = np.empty((len(seen), len(self._root)), dtype=np.intp)
+        for rows, trees, nodes in self._walks(seen):
+            found[rows, trees] = nodes - self._root[trees]
+        return found
 
     def sums(self, seen: Floats, base: Floats, dtype: str) -> Floats:
         """Return base plus the values of the leaves reached, added tree by tree in float width ``dtype``, (n, K)."""
         totals = np.tile(base.astype(dtype), (len(seen), 1))
         values = self._value.astype(dtype, copy=False)
-        for rows, nodes in self._walks(seen):
+        for rows, _, nodes in self._walks(seen):
             if len(nodes) <= _FEW_ROWS:  # a running sum adds in the same order, in one call for all trees
                 terms = np.concatenate([totals[rows][:, None], values[nodes]], axis=1)
                 totals[rows] = np.cumsum(terms, axis=1)[:, -1]
@@ -269,26 +287,43 @@ class StackedTrees:
                 totals[rows] += values[nodes[:, position]]
         return totals.astype(np.float64, copy=False)
 
-    def _walks(self, seen: Floats) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        step = max(1, _PAIRS // len(self._root))
-        width = seen.shape[1]
+    def _walks(self, seen: Floats) -> Iterator[tuple[slice, slice, NDArray[np.intp]]]:
+        """Walk some rows down some trees at a time; the trees of some rows come in their order."""
+        count = len(self._root)
+        together = _NODES * count // len(self._is_leaf)  # trees whose nodes a core's cache holds
+        together = min(max(together, _PAIRS // max(len(seen), 1), 1), count)
+        step = max(1, _PAIRS // together)
         for first in range(0, len(seen), step):
             rows = np.ascontiguousarray(seen[first : first + step])
-            flat = rows.ravel()
-            offset = (np.arange(len(rows)) * width)[:, None]
-            nodes = np.tile(self._root, (len(rows), 1))
-            gaps_left = None
-            if self._missing_left is not None and np.isnan(flat).any():
-                gaps_left = self._missing_left
-            for _ in range(self._depth):
-                value = flat[self._feature[nodes] + offset]
-                left = value <= self._threshold[nodes]
-                if self._members is not None:
-                    left = self._members.decide(nodes, value, left)
-                if gaps_left is not None:  # NaN is at most no threshold, and in no set
-                    left |= np.isnan(value) & gaps_left[nodes]
-                nodes = self._child[2 * nodes + left]
-            yield slice(first, first + len(rows)), nodes
+            for tree in range(0, count, together):
+                trees = slice(tree, min(tree + together, count))
+                yield slice(first, first + len(rows)), trees, self._walk(rows, self._root[trees])
+
+    def _walk(self, rows: Floats, roots: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the leaves that rows reach from some roots, (n, roots); who has arrived is left out now and then."""
+        flat = rows.ravel()
+        gaps_left = None
+        if self._missing_left is not None and np.isnan(flat).any():
+            gaps_left = self._missing_left
+        ends = np.tile(roots, len(rows))
+        on_way = np.arange(len(ends))
+        offset = np.repeat(np.arange(len(rows)) * rows.shape[1], len(roots))
+        nodes = ends
+        child = self._child.ravel()
+        for depth in range(self._depth):
+            value = flat[self._feature[nodes] + offset]
+            left = value <= self._threshold[nodes]
+            if self._members is not None:
+                left = self._members.decide(nodes, value, left)
+            if gaps_left is not None:  # NaN is at most no threshold, and in no set
+                left |= np.isnan(value) & gaps_left[nodes]
+            nodes = child[2 * nodes + left]
+            if depth % _LOOKED == _LOOKED - 1:
+                ends[on_way] = nodes
+                goes_on = np.flatnonzero(~self._is_leaf[nodes])
+                nodes, on_way, offset = nodes[goes_on], on_way[goes_on], offset[goes_on]
+        ends[on_way] = nodes
+        return ends.reshape(len(rows), len(roots))
 
 
 @final

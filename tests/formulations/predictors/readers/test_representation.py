@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble
+from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble, trees
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 STUMP = {"feature": 0, "threshold": 0.5, "left": {"value": -1.0}, "right": {"value": 2.0}}
@@ -32,6 +32,32 @@ def test_trees_are_walked_as_the_textbook_says(rows):
 
     assert ensemble.score(rows).tolist() == expected
     assert ensemble.predict(rows).tolist() == expected
+
+
+@pytest.mark.parametrize("few_rows", [0, 64])
+def test_rows_walk_down_deep_trees_a_few_at_a_time(monkeypatch, few_rows):
+    """Trees with more levels than rows walk before those who have arrived are left out, in parts of 2 trees, 8 rows."""
+    depth = 3 * trees._LOOKED
+    data = np.linspace(-1.0, depth + 1.0, 90)[:, None]
+    chains = []
+    for t in range(5):
+        chain = {"value": 0.1 * t}
+        for k in range(depth):
+            chain = {"feature": 0, "threshold": depth - k - 0.3 * t, "left": {"value": 0.7**k}, "right": chain}
+        for k in range(depth):
+            chain = {"feature": 0, "threshold": k + 0.3 * t, "left": chain, "right": {"value": 0.9**k}}
+        chains.append(chain)
+    expected = [sum((walk(chain, row) for chain in chains), 0.25) for row in data]
+    at_once = TreeEnsemble(chains)
+    nodes = at_once.apply(data)
+    monkeypatch.setattr(trees, "_FEW_ROWS", few_rows)
+    monkeypatch.setattr(trees, "_NODES", 2 * len(at_once.trees[0].feature))
+    monkeypatch.setattr(trees, "_PAIRS", 16)
+
+    ensemble = TreeEnsemble(chains, base=0.25)
+
+    assert ensemble.score(data).tolist() == expected
+    assert ensemble.apply(data).tolist() == nodes.tolist()
 
 
 def test_nested_trees_are_numbered_root_first():
