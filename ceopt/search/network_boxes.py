@@ -114,8 +114,6 @@ def least_by_boxes(
     cost = settings.cost
     if not isinstance(predictor.core, ReluNetwork) or predictor.encoding.is_wide or cost.is_joint:
         return None
-    if len(predictor.core.weights) < 2:  # no hidden layer
-        return None
     columns = MovingColumns.of(prepared.space, cost.prices(prepared.space), factual, reach)
     rounding = row_relaxation(predictor, factual, reach)
     margin = prepared.margin or 0.0
@@ -655,7 +653,7 @@ class ColumnBoxes:
             items = self._items(slopes, offset, view)
             costs, shares = least_to_reach(items, self.asked.needs)
             bounds.append(costs)
-            best = slopes, shares
+            best = np.broadcast_to(slopes, (len(bounds[-1]), *slopes.shape[1:])), shares  # one where no layer is hidden
         least = np.max(bounds, axis=0)  # (B, R)
         by_alternative = np.stack([least[:, list(alt)].max(axis=1) for alt in self.asked.alternatives], axis=1)
         bound = (nearest.base + by_alternative.min(axis=1)) * (1.0 - BOX_BOUND_ROUNDING)

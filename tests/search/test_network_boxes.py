@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
+from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.search import without_program
 from ceopt.search.network_boxes import least_by_boxes
@@ -48,14 +49,14 @@ def space_of(weights: list[float]) -> ceopt.FeatureSpace:
 
 @functools.cache
 def network(kind: str, seed: int) -> Any:
-    """Return a network with random weights behind the usual steps."""
+    """Return a network with random weights behind the usual steps; some regressors hide no layer."""
     encode = make_column_transformer(
         (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["income", "debt"]),
         (OneHotEncoder(), list(LEVELS)),
     )
     rng = np.random.default_rng(seed)
     labels = {"two": ["no", "yes"], "three": ["no", "maybe", "yes"]}
-    estimator: Any = MLPRegressor(hidden_layer_sizes=(7, 5), max_iter=1)
+    estimator: Any = MLPRegressor(hidden_layer_sizes=(7, 5) if seed % 4 else (), max_iter=1)
     said: Any = rng.normal(size=len(GRID))
     if kind in labels:
         estimator = MLPClassifier(hidden_layer_sizes=(7, 5), max_iter=1)
@@ -107,7 +108,9 @@ def test_the_bound_is_the_cheapest_of_all_points(seed: int) -> None:
     reach = reach_of(space, factual)
     own = prepared.for_person(factual, reach)
     found = least_by_boxes(own, factual, reach, keeps=bool)
-    assert found is not None
+    assert (found is None) is not isinstance(own.predictor.core, ReluNetwork)
+    if found is None:  # a linear score
+        return
     least = cheapest(own, factual, reach)
     if least == 0.0:  # the person is asked about although the model accepts the row
         return
