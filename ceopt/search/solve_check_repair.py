@@ -23,13 +23,14 @@ from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
+from ceopt.search.least_costs import LeastCost
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding, Phase
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
-from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_ROUNDING
+from ceopt.tolerances import CHEAPER, EQUAL_COSTS, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -140,6 +141,10 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
         state = replace(state, starts=user_starts, found=state.found or user_starts)
+        if not settings.proof and settings.n == 1:
+            near = _with_near_points(state)
+            if near is not None:
+                return near
         if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
             return state
         began = time.perf_counter()
@@ -177,6 +182,21 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     if state.found == user_starts:  # so far no search has found a start
         return replace(state, starts=both, found=both)
     return replace(state, starts=both)
+
+
+def _with_near_points(state: State) -> State | None:
+    """Return the state with the points of the search for many people, and their bound; None where it meets nothing."""
+    question = state.question
+    met = question.predictions.met(question.prepared, question.factual, question.person.reach)
+    if met is None or not (len(met.points) or math.isinf(met.bound)):
+        return None
+    cost = question.settings.cost
+    new = [(question.cost(point), point) for point in points_of(question.space, met.points)]
+    found = tuple(sorted([*state.starts, *new], key=lambda start: start[0]))
+    bound = cost.from_objective(met.bound) if math.isfinite(met.bound) else met.bound
+    if found and math.isclose(bound, found[0][0], rel_tol=2.0 * EQUAL_COSTS):
+        bound = found[0][0]
+    return replace(state, starts=found, found=found, least=LeastCost(bound))
 
 
 def _slack_of(part: Predictor, space: FeatureSpace) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:

@@ -18,9 +18,10 @@ from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.predictors.reaches import slack
-from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
 from ceopt.oracle.model import Check, broken_rules
-from ceopt.oracle.rows import coordinates_of
+from ceopt.oracle.rows import coordinates_of, points_of
+from ceopt.search.near_points import Met, NearSearch
 from ceopt.search.nearer import Point, Start
 from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
@@ -118,17 +119,20 @@ class Predictions:
     decision is believed; about all else the model is asked alone, and so it is if the call fails.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_met", "_near")
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
+        #: Of a question without proof, the search for near points, and what it met by factual.
+        self._near: list[NearSearch | None] = []
+        self._met: dict[tuple[float, ...], Met] = {}
 
     def ask(self, prepared: Prepared, points: Sequence[Point]) -> None:
         """Ask a classifier about points, which may be of different people."""
         if len(points) < 2 or prepared.predictor.labels is None:  # a value may differ in its last digits
             return
         if len(self._known) > _MOST_PREDICTIONS:
-            self._known = {}
+            self._known = dict(list(self._known.items())[-_MOST_PREDICTIONS // 2 :])
         began = time.perf_counter()
         space = prepared.space
         try:
@@ -139,6 +143,28 @@ class Predictions:
         seconds = (time.perf_counter() - began) / len(points)
         for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
             self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
+
+    def look_near(self, prepared: Prepared, factuals: Sequence[Point]) -> None:
+        """Look for points near several people, and ask the model about them."""
+        space = prepared.space
+        away = [point for point in factuals if not (self.of(point, prepared) or (None, False))[1]]
+        met = self._look_near(prepared, [(point, reach_of(space, point)) for point in away])
+        if met is not None:
+            self._met = {_key(space, point): one for point, one in zip(away, met, strict=True)}
+            self.ask(prepared, points_of(space, np.array([one.points[0] for one in met if len(one.points)])))
+
+    def met(self, prepared: Prepared, factual: Point, reach: Reach) -> Met | None:
+        """Return what is met near a person; None where the model, the cost or a rule takes another search."""
+        known = self._met.get(_key(prepared.space, factual))
+        if known is None:
+            known, *_ = self._look_near(prepared, [(factual, reach)]) or [None]
+        return known
+
+    def _look_near(self, prepared: Prepared, people: Sequence[tuple[Point, Reach]]) -> list[Met] | None:
+        if not self._near:
+            self._near.append(NearSearch.of(prepared))
+        (search,) = self._near
+        return None if search is None else search.run(people)
 
     def of(self, point: Point, prepared: Prepared) -> tuple[Any, bool, float] | None:
         """Return the prediction of a point, whether it meets the target, and the point's share of the call's seconds.

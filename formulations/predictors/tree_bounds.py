@@ -114,12 +114,17 @@ class TreeNeed:
 # ==== The least budget ================================================================================================
 def least_budget(leaves: GridLeaves, costs: Floats, need: TreeNeed) -> float:
     """Return the least budget at which the best leaves within it reach the need; infinite where none does."""
+    return least_budget_of(leaves.tree, costs, leaves.values, need)
+
+
+def least_budget_of(tree: NDArray[np.intp], costs: Floats, values: Floats, need: TreeNeed) -> float:
+    """Return the same of leaves given by their trees, costs (L,) and values (L, m)."""
     bound = 0.0
     for k, level in enumerate(need.need.tolist()):
         if math.isinf(level):
             bound = max(bound, 0.0 if level < 0.0 else math.inf)
         else:
-            bound = max(bound, _least_budget(leaves.tree, costs, leaves.values[:, k], level - need.rounding))
+            bound = max(bound, _least_budget(tree, costs, values[:, k], level - need.rounding))
     return bound
 
 

@@ -1,0 +1,592 @@
+r"""Near points of trees for many people at once: a search in arrays, without a program.
+
+The thresholds of a column part it into cells, over which a model of trees is the same. A person has one value in each
+cell, the cheapest, so a point is a *state*: the number of a cell for every column. The cells of all columns stand side
+by side, M of them, and a leaf admits *runs* of cells in each column that it tests.
+
+A *scan* of a state gives the slack after every change of one column to any of its cells, (M,): a leaf that the state
+misses in no column, or in one alone, counts for the runs of that column. The search
+
+1. *climbs* from the person, taking the change with the best min(gain, need) * taste / price added;
+2. starts from the cheapest favourable rows of the data too, with what is out of reach put back;
+3. *lowers* what it has: the change of a column toward the person that saves most and stays favourable;
+4. *swaps*: one change is taken back, wholly or by a cell, and any other made, if that is cheaper.
+
+Nobody's points depend on who is searched for beside them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.costs.base import prices_of
+from ceopt.formulations.predictors.leaf_boxes import CellRanges, LeafBoxes, LevelSets, leaf_boxes
+from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget_of
+from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
+from ceopt.tolerances import CHEAPER_START
+
+if TYPE_CHECKING:
+    from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.search.prepare import Prepared
+    from ceopt.solvers.checks import Floats
+
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+_SEARCHING: Final = "looking for near points"
+#: Climbs with a random taste beside the first, and the spread of a taste as the standard deviation of a logarithm.
+_CLIMBS, _TASTE = 8, 1.0
+#: Changes of a climb, and rounds of lowering and of swapping.
+_STEPS, _LOWERED, _SWAPPED = 8, 12, 6
+#: Rows of the data that a person's search begins from, and how many where nothing was met.
+_ROWS, _MORE_ROWS = 3, 40
+#: Rows that are looked at.
+_SAMPLED: Final = 2000
+#: Runs times states that are scanned at once.
+_AT_ONCE: Final = 2_000_000
+#: Points that are kept of a person.
+_KEPT: Final = 4
+
+
+# ==== The leaves of a model as runs of cells ==========================================================================
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CellRuns:
+    """What the leaves of a model admit, as runs of cells.
+
+    Parameters
+    ----------
+    first
+        Where the cells of each column begin, and M, (d + 1,).
+    start, end
+        First and last cell of each run, (R,), test by test.
+    run
+        Where the runs of each test begin, (E,); a test is what a leaf admits of one column.
+    column, leaf
+        Column of each test and place of its leaf among those that test something, (E,), leaf by leaf.
+    test
+        Where the tests of each such leaf begin, (T,).
+    origin
+        Which leaves those are, (T,).
+    untested
+        Which leaves test nothing, so that every state is in them.
+    """
+
+    first: Ints
+    start: Ints
+    end: Ints
+    run: Ints
+    column: Ints
+    leaf: Ints
+    test: Ints
+    origin: Ints
+    untested: Ints
+
+    @classmethod
+    def of(cls, boxes: LeafBoxes, space: FeatureSpace) -> CellRuns:
+        """Return the runs of a model's leaves."""
+        sizes = [_count_cells(boxes, space[name]) for name in space.names]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        parts = [np.zeros((4, 0), dtype=np.intp)]
+        alive = np.ones(len(boxes.tree), dtype=bool)  # some are only for missing cells, where none may be
+        for j, name in enumerate(space.names):
+            column = boxes.columns.get(name)
+            if isinstance(column, LevelSets):
+                leaf, start, end = _runs_of_sets(column, sizes[j])
+                alive &= column.admits[:, : sizes[j]].any(axis=1)[column.part]
+            elif isinstance(column, CellRanges):
+                leaf, start, end = _runs_of_ranges(column, sizes[j])
+                alive &= (column.low <= column.high) | (sizes[j] > len(column.lefts) + 1)
+            else:
+                continue
+            parts.append(np.stack([leaf, np.full(len(leaf), j), first[j] + start, first[j] + end]))
+        every = np.concatenate(parts, axis=1)
+        every = every[:, alive[every[0]]]
+        alive[every[0]] = False
+        return _runs_of(first, every[:, np.lexsort((every[2], every[1], every[0]))], np.flatnonzero(alive))
+
+    def taken(self, kept: Bools) -> CellRuns:
+        """Return the runs of some of the leaves, (T,)."""
+        count = np.diff(self.run, append=len(self.start))
+        leaf = np.repeat(self.leaf, count)
+        own = kept[leaf]
+        every = np.stack([self.origin[leaf], np.repeat(self.column, count), self.start, self.end])
+        return _runs_of(self.first, every[:, own], self.untested)
+
+    def least_prices(self, prices: Floats) -> Floats:
+        """Return what the cheapest point of each leaf's box costs each of n people, (n, T), by their prices (n, M)."""
+        longest = int((self.end - self.start).max(initial=0)) + 1
+        least = [prices]  # of 1, 2, 4, ... cells from each on
+        while 2 ** len(least) <= longest:
+            half = 2 ** (len(least) - 1)
+            least.append(
+                np.minimum(least[-1], np.pad(least[-1][:, half:], ((0, 0), (0, half)), constant_values=np.inf))
+            )
+        depth = np.frexp(self.end - self.start + 1)[1] - 1
+        every = np.stack(least)
+        of_run = np.minimum(every[depth, :, self.start], every[depth, :, self.end - 2**depth + 1])
+        of_test = np.minimum.reduceat(of_run, self.run, axis=0)
+        return np.add.reduceat(of_test, self.test, axis=0).T
+
+
+def _runs_of(first: Ints, every: Ints, untested: Ints) -> CellRuns:
+    """Return what runs amount to: leaf, column, first and last cell of each (4, R), by leaf and column."""
+    leaf, column, start, end = every
+    run = np.flatnonzero((np.diff(leaf, prepend=-1) != 0) | (np.diff(column, prepend=-1) != 0))
+    origin, test, of_test = np.unique(leaf[run], return_index=True, return_inverse=True)
+    return CellRuns(first, start, end, run, column[run], of_test.reshape(-1), test, origin, untested)
+
+
+def _count_cells(boxes: LeafBoxes, feature: Feature) -> int:
+    column = boxes.columns.get(feature.name)
+    has_gap = int(feature.missing is not False)
+    if isinstance(column, LevelSets):
+        return column.admits.shape[1] - 1 + has_gap
+    if isinstance(column, CellRanges):
+        return len(column.lefts) + 1 + has_gap
+    return 1
+
+
+def _runs_of_sets(column: LevelSets, size: int) -> tuple[Ints, Ints, Ints]:
+    """Return leaf, first and last cell of each run of the levels that the leaves admit."""
+    admits = column.admits[:, :size]
+    steps = np.diff(admits.astype(np.int8), axis=1, prepend=0, append=0)
+    steps[admits.all(axis=1)] = 0
+    part, starts = np.nonzero(steps > 0)
+    ends = np.nonzero(steps < 0)[1] - 1
+    count = np.bincount(part, minlength=len(admits))
+    own = count[column.part]
+    leaf = np.repeat(np.arange(len(own)), own)
+    place = np.arange(len(leaf)) + np.repeat((np.cumsum(count) - count)[column.part] - (np.cumsum(own) - own), own)
+    return leaf, starts[place], ends[place]
+
+
+def _runs_of_ranges(column: CellRanges, size: int) -> tuple[Ints, Ints, Ints]:
+    """Return leaf, first and last cell of each run of the numbers that the leaves admit, and of the missing cell."""
+    last = len(column.lefts)
+    gap = column.gap if size > last + 1 else np.ones(len(column.low), dtype=bool)
+    is_test = ~(gap & (column.low == 0) & (column.high == last))
+    own = np.flatnonzero(is_test & (column.low <= column.high))
+    at_gap = np.flatnonzero(is_test & gap) if size > last + 1 else own[:0]
+    beside = np.full(len(at_gap), last + 1)
+    return (
+        np.concatenate([own, at_gap]),
+        np.concatenate([column.low[own], beside]).astype(np.intp),
+        np.concatenate([column.high[own], beside]).astype(np.intp),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scanner:
+    """Scans states: the slack after every change of one column.
+
+    Parameters
+    ----------
+    runs
+        The leaves that are looked at.
+    values, rest, need
+        Values of those leaves (T, m), the sum of all others (m,), and what each sum has to reach (m,).
+    """
+
+    runs: CellRuns
+    values: Floats
+    rest: Floats
+    need: Floats
+
+    def slacks(self, states: Ints) -> Floats:
+        """Return the slack of states (B, d) after every change, (B, M)."""
+        width = max(1, _AT_ONCE // max(len(self.runs.start), 1))
+        parts = [self._scan(states[k : k + width]) for k in range(0, len(states), width)]
+        return np.concatenate(parts) if parts else np.zeros((0, int(self.runs.first[-1])))
+
+    def _scan(self, states: Ints) -> Floats:
+        checkpoint(_SEARCHING)
+        runs = self.runs
+        size = int(runs.first[-1])
+        b = len(states)
+        places = (states + runs.first[:-1]).T.astype(np.int32)
+        count = np.diff(runs.run, append=len(runs.start))
+        at = places[np.repeat(runs.column, count)]
+        inside = (at >= runs.start[:, None]) & (at <= runs.end[:, None])
+        if len(runs.run) < len(runs.start):
+            inside = np.logical_or.reduceat(inside, runs.run, axis=0)
+        misses = np.add.reduceat(~inside, runs.test, axis=0, dtype=np.uint8)
+        alone = misses[runs.leaf] == ~inside  # the tests by whose column alone the leaf is reached
+        test, who = np.nonzero(alone)
+        leaf = runs.leaf[test]
+        home_leaf, home = np.nonzero(misses == 0)
+        is_home = inside[test, who]
+        runs_of = count[test]
+        place = np.repeat(runs.run[test] - (np.cumsum(runs_of) - runs_of), runs_of) + np.arange(int(runs_of.sum()))
+        owner = np.repeat(who, runs_of) * (size + 1)
+        at_columns = who[is_home] * (len(runs.first) - 1) + runs.column[test[is_home]]
+        column_of = np.repeat(np.arange(len(runs.first) - 1), np.diff(runs.first))
+        result = np.full((b, size), np.inf)
+        for k, need in enumerate(self.need.tolist()):
+            weights = np.repeat(self.values[leaf, k], runs_of)
+            steps = np.bincount(owner + runs.start[place], weights, b * (size + 1))
+            steps -= np.bincount(owner + runs.end[place] + 1, weights, b * (size + 1))
+            sums = np.cumsum(steps.reshape(b, size + 1)[:, :size], axis=1)
+            base = np.bincount(home, self.values[home_leaf, k], b) + (self.rest[k] - need)
+            taken = np.bincount(at_columns, self.values[leaf[is_home], k], b * (len(runs.first) - 1))
+            sums += (base[:, None] - taken.reshape(b, -1))[:, column_of]
+            result = np.minimum(result, sums)
+        return result
+
+
+# ==== The people ======================================================================================================
+@final
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a search met for a person.
+
+    Parameters
+    ----------
+    bound
+        No answer has a lower objective; infinite where there is none.
+    points
+        Coordinates (k, d) that the model favours and that keep the rules, cheapest first.
+    """
+
+    bound: float
+    points: Floats
+
+
+class NearSearch:
+    """Near points of a model of trees.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings.
+    need
+        What the target needs of the leaves.
+    """
+
+    def __init__(self, prepared: Prepared, need: TreeNeed) -> None:
+        self.prepared = prepared
+        self.need = need
+        self.boxes = leaf_boxes(prepared.predictor)
+        self.runs = _runs(prepared.predictor, self.boxes)
+        self.prices = prepared.settings.cost.prices(prepared.space)
+        self.column_of = np.repeat(np.arange(len(prepared.space.names)), np.diff(self.runs.first))
+        rng = np.random.default_rng(prepared.settings.random_state)
+        self.tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(prepared.space.names))))
+        self._known: dict[Any, tuple[Floats, Floats, int]] = {}
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> NearSearch | None:
+        """Return the search, if the model is one of trees and the cost a sum over the columns that the rules leave."""
+        settings = prepared.settings
+        if not settings.cost.additive or settings.cost.is_joint or prepared.predictor.unseen:
+            return None
+        if any(rule.mends or rule.unpriced(prepared.space) or rule.slow or rule.is_large for rule in settings.rules):
+            return None
+        need = TreeNeed.of(prepared.predictor, settings.target, settings.margin or 0.0)
+        if need is None or not np.isfinite(need.need).all():
+            return None
+        return cls(prepared, need)
+
+    @functools.cached_property
+    def rows(self) -> Ints:
+        """Return the cells of the rows that the model favours, each combination once, (r, d)."""
+        rows = self.prepared.target_rows
+        space = self.prepared.space
+        if rows is None or not len(rows):
+            return np.zeros((0, len(space.names)), dtype=np.intp)
+        if len(rows) > _SAMPLED:
+            rng = np.random.default_rng(self.prepared.settings.random_state)
+            rows = rows[np.sort(rng.choice(len(rows), _SAMPLED, replace=False))]
+        return np.unique(np.stack([self.cells(j, rows[:, j]) for j in range(len(space.names))], axis=1), axis=0)
+
+    def cells(self, j: int, values: Floats) -> Ints:
+        """Return the cells of a column's values."""
+        column = self.boxes.columns.get(self.prepared.space.names[j])
+        last = int(self.runs.first[j + 1] - self.runs.first[j]) - 1
+        if isinstance(column, CellRanges):
+            return np.where(values == MISSING, last, np.searchsorted(column.lefts, values))
+        if isinstance(column, LevelSets):
+            return np.where(values == MISSING, last, values).astype(np.intp)
+        return np.zeros(len(values), dtype=np.intp)
+
+    def cells_of(self, j: int, start: float, part: Interval | Levels) -> tuple[Floats, Floats, int]:
+        """Return of each cell of a column the cheapest value in reach and its price, and the person's own cell."""
+        key = j, start, part
+        if key not in self._known:
+            self._known[key] = self._cells_of(j, start, part)
+        return self._known[key]
+
+    def _cells_of(self, j: int, start: float, part: Interval | Levels) -> tuple[Floats, Floats, int]:
+        feature = self.prepared.space[self.prepared.space.names[j]]
+        column = self.boxes.columns.get(feature.name)
+        if isinstance(part, Levels):
+            values = np.array(part.values)
+        else:
+            inner = [*part.labels]
+            if isinstance(column, CellRanges) and not part.is_point:
+                lasts, firsts = column.sides_in(part)
+                lasts, firsts = lasts[np.isfinite(lasts)], firsts[np.isfinite(firsts)]
+                if feature.is_label(start):
+                    inner.append(part.clip(0.0))
+                else:
+                    lasts, firsts = lasts[lasts < start], firsts[firsts > start]
+                inner += [*lasts.tolist(), *firsts.tolist()]
+            values = np.array(inner, dtype=np.float64)
+        values = np.append(values, start)
+        priced = prices_of(self.prices[feature.name], feature, start, values)
+        cells = self.cells(j, values)
+        home = int(cells[-1])
+        size = int(self.runs.first[j + 1] - self.runs.first[j])
+        value, price = np.full(size, start), np.full(size, np.inf)
+        order = np.argsort(-priced, kind="stable")  # the cheapest is written last
+        value[cells[order]], price[cells[order]] = values[order], priced[order]
+        value[home], price[home] = start, 0.0
+        return value, price, home
+
+    def run(self, people: Sequence[tuple[Mapping[str, float], Reach]]) -> list[Met]:
+        """Return what is met for people, each given in coordinates and with their reach."""
+        width = max(1, _AT_ONCE // max(len(self.runs.start), 1))
+        found: list[Met] = []
+        for k in range(0, len(people), width):
+            found += _Group(self, people[k : k + width]).met()
+        return found
+
+
+_RUNS: WeakKeyDictionary[Predictor, CellRuns] = WeakKeyDictionary()
+
+
+def _runs(predictor: Predictor, boxes: LeafBoxes) -> CellRuns:
+    """Return the runs of a predictor's leaves; they are kept as long as it lives."""
+    if predictor not in _RUNS:
+        _RUNS[predictor] = CellRuns.of(boxes, predictor.space)
+    return _RUNS[predictor]
+
+
+class _Group:
+    """People who are searched for together; ``who`` numbers them, a state belongs to one of them."""
+
+    def __init__(self, search: NearSearch, people: Sequence[tuple[Mapping[str, float], Reach]]) -> None:
+        self.search = search
+        self.people = people
+        names = search.prepared.space.names
+        of_people = [
+            [search.cells_of(j, factual[name], reach[name]) for j, name in enumerate(names)]
+            for factual, reach in people
+        ]
+        self.values = np.stack([np.concatenate([value for value, _, _ in own]) for own in of_people])
+        self.prices = np.stack([np.concatenate([price for _, price, _ in own]) for own in of_people])
+        self.home = np.array([[home for _, _, home in own] for own in of_people])
+        self.first = search.runs.first[:-1]
+        self.column_of = search.column_of
+        #: Objective and state of the cheapest point met so far, and earlier ones, by person.
+        self.best = np.full(len(people), np.inf)
+        self.points = self.home.copy()
+        self.earlier: list[list[Ints]] = [[] for _ in people]
+        need = search.need
+        self.unsure = need.rounding + 1e-12 * float(np.abs(need.values).max(initial=0.0)) * len(search.tastes)
+        self.costs = np.full((len(people), len(search.boxes.tree)), np.inf)
+        self.costs[:, search.runs.untested] = 0.0
+        if len(search.runs.origin):
+            self.costs[:, search.runs.origin] = search.runs.least_prices(self.prices)
+        self.bounds = np.array([least_budget_of(search.boxes.tree, own, need.values, need) for own in self.costs])
+        self.look_within(np.full(len(people), np.inf))
+
+    def look_within(self, limits: Floats) -> None:
+        """Look from now on at the leaves alone that some person reaches within the limit on their objective, (n,)."""
+        search = self.search
+        is_near = (self.costs <= limits[:, None]).any(axis=0)
+        kept = is_near[search.runs.origin]
+        runs = search.runs if kept.all() else search.runs.taken(kept)
+        need = search.need
+        self.scanner = Scanner(runs, need.values[runs.origin], need.values[runs.untested].sum(axis=0), need.need)
+
+    def met(self) -> list[Met]:
+        """Return what is met for each person."""
+        search = self.search
+        everybody = np.flatnonzero(np.isfinite(self.bounds))
+        try:
+            self.climb(everybody, np.ones((1, len(self.first))))
+            self.begin_from_rows(self.open(everybody), _ROWS)
+            self.look_within(self.best)
+            self.climb(self.open(everybody), search.tastes)
+            self.swap(self.open(everybody))
+            left = everybody[np.isinf(self.best[everybody])]
+            self.begin_from_rows(left, _MORE_ROWS)
+        except OutOfTimeError:  # what was met by then stays
+            pass
+        return [self._met(i) for i in range(len(self.people))]
+
+    def _met(self, i: int) -> Met:
+        states = [*self.earlier[i], self.points[i]] if math.isfinite(self.best[i]) else []
+        points = [self.coordinates(np.array([i]), state[None, :])[0] for state in reversed(states[-_KEPT:])]
+        return Met(float(self.bounds[i]), np.array(points).reshape(-1, len(self.first)))
+
+    def open(self, who: Ints) -> Ints:
+        """Return those whose best point a bound does not prove yet."""
+        gap = self.search.prepared.settings.relative_gap
+        return who[self.best[who] > self.bounds[who] * (1.0 + gap)]
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+    def coordinates(self, who: Ints, states: Ints) -> Floats:
+        """Return the coordinates (B, d) of states."""
+        return np.asarray(self.values[who[:, None], self.first + states])
+
+    def each(self, who: Ints, states: Ints) -> Floats:
+        """Return the price of each column of states, (B, d)."""
+        return np.asarray(self.prices[who[:, None], self.first + states])
+
+    def after(self, who: Ints, states: Ints) -> Floats:
+        """Return the objective of states after every change of one column, (B, M)."""
+        each = self.each(who, states)
+        others = each.sum(axis=1)[:, None] - each
+        return others[:, self.column_of] + self.prices[who]
+
+    def changed(self, states: Ints, places: Ints) -> Ints:
+        """Return states (B, d) with one column each at a cell, (B,)."""
+        states = states.copy()
+        column = self.column_of[places]
+        states[np.arange(len(states)), column] = places - self.first[column]
+        return states
+
+    def keep(self, who: Ints, states: Ints, objectives: Floats, slacks: Floats) -> Ints:
+        """Keep of each state the cheapest change of those that may be taken, (B, M), and return it; -1 where none is.
+
+        Objectives are infinite at what may not be taken.
+        """
+        size = len(self.column_of)
+        open_ = np.where(slacks >= -self.unsure, objectives, np.inf)
+        chosen = np.full(len(who), -1)
+        left = np.arange(len(who))
+        while len(left):
+            places = open_[left].argmin(axis=1) if size else left
+            there = np.isfinite(open_[left, places])
+            left, places = left[there], places[there]
+            if not len(left):
+                break
+            is_kept = self.is_kept(who[left], self.changed(states[left], places), slacks[left, places])
+            chosen[left[is_kept]] = places[is_kept]
+            open_[left[~is_kept], places[~is_kept]] = np.inf
+            left = left[~is_kept]
+        taken = np.flatnonzero(chosen >= 0)
+        self.offer(who[taken], self.changed(states[taken], chosen[taken]), objectives[taken, chosen[taken]])
+        return chosen
+
+    def is_kept(self, who: Ints, states: Ints, slacks: Floats) -> Bools:
+        """Return which states keep the rules; and where sums are unsure, which ones the model as read favours."""
+        kept = np.ones(len(who), dtype=bool)
+        prepared = self.search.prepared
+        unsure = np.flatnonzero(slacks <= self.unsure)
+        if len(unsure):
+            kept[unsure] = prepared.slacks(self.coordinates(who[unsure], states[unsure])) >= 0.0
+        for i in np.unique(who[kept]).tolist() if prepared.settings.rules else ():
+            own = np.flatnonzero(kept & (who == i))
+            points = self.coordinates(who[own], states[own])
+            for rule in prepared.settings.rules:
+                kept[own] &= keeps(rule, prepared.space, self.people[i][0], points)
+        return kept
+
+    def offer(self, who: Ints, states: Ints, objectives: Floats) -> None:
+        """Take states that are the cheapest of their person so far."""
+        for k in np.argsort(-objectives, kind="stable").tolist():
+            i = int(who[k])
+            if objectives[k] < self.best[i] * (1.0 - CHEAPER_START) and objectives[k] > 0.0:
+                if math.isfinite(self.best[i]):
+                    self.earlier[i] = [*self.earlier[i][-_KEPT:], self.points[i].copy()]
+                self.best[i], self.points[i] = objectives[k], states[k]
+
+    # ---- the search --------------------------------------------------------------------------------------------------
+    def climb(self, who: Ints, tastes: Floats) -> None:
+        """Climb from each person once for each taste (K, d)."""
+        taste = np.repeat(tastes, len(who), axis=0)
+        who = np.tile(who, len(tastes))
+        states = self.home[who]
+        slacks = np.full(len(who), np.nan)
+        for step in range(_STEPS):
+            if not len(who):
+                return
+            after = self.after(who, states)
+            found = self.scanner.slacks(states)
+            if step == 0:
+                slacks = found[np.arange(len(who)), self.first[0] + states[:, 0]]
+            is_cheaper = after < (self.best[who] * (1.0 - CHEAPER_START))[:, None]
+            self.keep(who, states, np.where(is_cheaper, after, np.inf), found)
+            gain = np.minimum(found, 0.0) - slacks[:, None]
+            added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], 1e-6)
+            useful = is_cheaper & (found < 0.0) & (gain > 1e-12)
+            merit = np.where(useful, gain / added * taste[:, self.column_of], -np.inf)
+            places = merit.argmax(axis=1)
+            go = np.isfinite(merit[np.arange(len(who)), places])
+            states = self.changed(states, places)[go]
+            slacks, who, taste = found[np.arange(len(go)), places][go], who[go], taste[go]
+
+    def begin_from_rows(self, who: Ints, count: int) -> None:
+        """Begin from the cheapest rows of the data, with what is out of reach at the person's own."""
+        rows = self.search.rows
+        if not len(rows):
+            return
+        owners, states = [], []
+        for i in who.tolist():
+            each = self.prices[i][self.first + rows]
+            is_out = np.isinf(each)
+            total = np.where(is_out, 0.0, each).sum(axis=1)
+            near = np.argsort(total, kind="stable")[:count]
+            states.append(np.where(is_out[near], self.home[i], rows[near]))
+            owners.append(np.full(len(near), i))
+        if owners:
+            self.lower(np.concatenate(owners), np.concatenate(states))
+
+    def lower(self, who: Ints, states: Ints) -> None:
+        """Take the largest saving by one column brought nearer, as long as the target is kept."""
+        for _ in range(_LOWERED):
+            if not len(who):
+                return
+            each = self.each(who, states)
+            is_nearer = self.prices[who] < each[:, self.column_of] * (1.0 - CHEAPER_START)
+            is_nearer[np.arange(len(who))[:, None], self.first + states] = True
+            after = np.where(is_nearer, self.after(who, states), np.inf)
+            chosen = self.keep(who, states, after, self.scanner.slacks(states))
+            go = chosen >= 0
+            go[go] &= chosen[go] != (self.first + states[go])[np.arange(int(go.sum())), self.column_of[chosen[go]]]
+            states, who = self.changed(states[go], chosen[go]), who[go]
+
+    def swap(self, who: Ints) -> None:
+        """From the best point of each, take one change back, wholly or by a cell, and make any other."""
+        who = who[np.isfinite(self.best[who])]
+        for _ in range(_SWAPPED):
+            if not len(who):
+                return
+            before = self.best[who]
+            points = self.points[who]
+            owner, column = np.nonzero(points != self.home[who])
+            back, nearer = points[owner], points[owner]
+            at = np.arange(len(owner))
+            back[at, column] = self.home[who[owner], column]
+            nearer[at, column] -= np.sign(points[owner, column] - back[at, column])
+            states = np.concatenate([points, back, nearer])
+            owners = np.concatenate([who, who[owner], who[owner]])
+            is_there = np.isfinite(self.each(owners, states)).all(axis=1)
+            states, owners = states[is_there], owners[is_there]
+            after = self.after(owners, states)
+            is_cheaper = after < (self.best[owners] * (1.0 - CHEAPER_START))[:, None]
+            self.keep(owners, states, np.where(is_cheaper, after, np.inf), self.scanner.slacks(states))
+            who = who[self.best[who] < before]
+
+
+def keeps(rule: AbstractRule, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Bools:
+    """Return which points keep a rule."""
+    named = (dict(zip(space.names, point, strict=True)) for point in points.tolist())
+    return np.array([rule.violation(space, factual, point) <= 0.0 for point in named], dtype=bool)

@@ -1,0 +1,156 @@
+"""Near points of trees: scans held against the model's own scores, bounds against all points, people against alone."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import ceopt
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.search.near_points import NearSearch, _Group
+from ceopt.search.prepare import Prepared, prepare
+from ceopt.settings import Settings
+
+LEVELS = ("p", "q", "r", "s")
+
+
+def space_of(*, missing: bool) -> ceopt.FeatureSpace:
+    return ceopt.FeatureSpace(
+        [
+            ceopt.Feature("a", kind="continuous", lower=0.0, upper=9.0, missing=missing),
+            ceopt.Feature("b", kind="integer", lower=-9, upper=4, codes=(-9, -8), fill=0.7),
+            ceopt.Feature("c", kind="continuous", lower=-1.0, upper=1.0, direction="increasing"),
+            ceopt.Feature("d", kind="integer", lower=0, upper=3, missing="may_vanish" if missing else False, fill=0.4),
+            ceopt.Feature("e", kind="categorical", levels=LEVELS),
+        ]
+    )
+
+
+def rows(count: int, seed: int, *, missing: bool) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(
+        {
+            "a": rng.uniform(0.0, 6.0, count).round(0),
+            "b": rng.choice([-9, -8, -1, 0, 2, 4], count),
+            "c": rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], count),
+            "d": rng.integers(0, 4, count).astype(float),
+            "e": rng.choice(LEVELS, count),
+        }
+    )
+    if missing:
+        data.loc[rng.uniform(size=count) < 0.2, "a"] = np.nan
+        data.loc[rng.uniform(size=count) < 0.2, "d"] = np.nan
+    return data
+
+
+MODELS: dict[str, tuple[Any, bool, int]] = {
+    "forest": (lambda seed: RandomForestClassifier(5, max_depth=4, random_state=seed), False, 2),
+    "a forest of gaps": (lambda seed: RandomForestClassifier(4, max_depth=3, random_state=seed), True, 2),
+    "boosting": (lambda seed: GradientBoostingClassifier(n_estimators=5, max_depth=2, random_state=seed), False, 2),
+    "gaps": (lambda seed: HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=6, random_state=seed), True, 2),
+    "three classes": (lambda seed: RandomForestClassifier(4, max_depth=4, random_state=seed), False, 3),
+}
+
+
+def asked(kind: str, seed: int, rules: Any = ()) -> tuple[Prepared, Any, pd.DataFrame]:
+    make, missing, classes = MODELS[kind]
+    data = rows(200, seed, missing=missing)
+    filled = data.fillna(4.0)
+    score = filled["a"] - filled["b"] * filled["c"] + filled["d"] + 2.0 * (filled["e"] == "q") - filled["e"].eq("s")
+    y = np.digitize(score, np.quantile(score, [0.6, 0.8][: classes - 1]))
+    encoder = make_column_transformer((OneHotEncoder(sparse_output=False), ["e"]), remainder="passthrough")
+    model = make_pipeline(encoder, make(seed)).fit(data, y)
+    prepared = prepare(
+        model, space_of(missing=missing), Settings(target=1, constraints=rules, cost="l1", proof=False), data=data
+    )
+    return prepared, model, data
+
+
+def people_of(prepared: Prepared, data: pd.DataFrame, count: int) -> list[Any]:
+    factuals = [prepared.space.row(data.iloc[[i]]) for i in range(len(data))]
+    away = prepared.slacks(prepared.space.coordinates(data)) < 0.0
+    factuals = list(itertools.compress(factuals, away.tolist()))[:count]
+    return [(factual, reach_of(prepared.space, factual)) for factual in factuals]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
+    prepared, _, data = asked(kind, 1)
+    search = NearSearch.of(prepared)
+    assert search is not None
+    group = _Group(search, people_of(prepared, data, 4))
+    rng = np.random.default_rng(0)
+    for who in range(4):
+        states = group.home[[who]].copy()
+        for j in rng.permutation(states.shape[1])[:2]:
+            there = np.flatnonzero(np.isfinite(group.prices[who][search.column_of == j]))
+            states[0, j] = rng.choice(there)
+        places = np.flatnonzero(np.isfinite(group.prices[who]))
+        points = group.coordinates(np.full(len(places), who), group.changed(np.repeat(states, len(places), 0), places))
+        found = group.scanner.slacks(states)[0, places]
+        slacks = prepared.slacks(points)
+        assert np.allclose(found, slacks, rtol=0.0, atol=2e-8)
+        assert (np.abs(found) > 1e-6).any()
+
+
+@pytest.mark.parametrize("rules", [(), [ceopt.MaxChanges(2)]], ids=["no rule", "two changes"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_points_are_answers_and_bounds_are_those_of_all_points(kind: str, rules: Any) -> None:
+    answered = optimal = 0
+    for seed in range(2):
+        prepared, _, data = asked(kind, seed, rules)
+        search = NearSearch.of(prepared)
+        assert search is not None
+        people = people_of(prepared, data, 3)
+        cost = prepared.settings.cost
+        for (factual, _), met, (alone,) in zip(
+            people, search.run(people), map(search.run, [[one] for one in people]), strict=True
+        ):
+            assert np.array_equal(met.points, alone.points)
+            assert met.bound == alone.bound
+            group = _Group(search, [(factual, reach_of(prepared.space, factual))])
+            cells = [
+                np.flatnonzero(np.isfinite(group.prices[0][search.column_of == j])).tolist()
+                for j in range(group.home.shape[1])
+            ]
+            states = np.array(list(itertools.product(*cells)))
+            who = np.zeros(len(states), dtype=np.intp)
+            points = group.coordinates(who, states)
+            good = prepared.slacks(points) >= 0.0
+            costs = cost.objectives(prepared.space, factual, points)
+            assert met.bound <= np.where(good, costs, np.inf).min() * (1.0 + 1e-9)
+            if rules:
+                good &= (states != group.home[0]).sum(axis=1) <= 2
+            best = np.where(good, costs, np.inf).min()
+            assert np.isfinite(best) or not len(met.points)
+            if len(met.points):
+                answered += 1
+                own = cost.objectives(prepared.space, factual, met.points)
+                assert (np.diff(own) >= 0.0).all()
+                assert (prepared.slacks(met.points) >= 0.0).all()
+                assert own[0] >= best * (1.0 - 1e-9)
+                optimal += own[0] <= best * (1.0 + 1e-9)
+    assert answered >= 4
+    assert optimal >= 0.7 * answered
+
+
+def test_a_cohort_without_proof_answers_as_each_does_alone() -> None:
+    prepared, model, data = asked("boosting", 3)
+    away = data[model.predict(data) != 1].head(6)
+    recourse = ceopt.Recourse(model, prepared.space, target=1, cost="l1", proof=False).fit(data)
+    for i, together in enumerate(recourse.explain(away)):
+        alone = ceopt.explain(model, away.iloc[[i]], prepared.space, target=1, cost="l1", proof=False, data=data)
+        assert together.status == alone.status
+        assert [answer.cost for answer in together] == [answer.cost for answer in alone]
+        assert together.bound == alone.bound
+        if len(alone):
+            assert alone[0].verified
+            pd.testing.assert_frame_equal(together.to_frame(), alone.to_frame(), check_index_type=False)
