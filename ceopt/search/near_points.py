@@ -32,6 +32,7 @@ from ceopt.formulations.predictors.leaf_boxes import CellRanges, LeafBoxes, Leve
 from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget_of
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.tolerances import CHEAPER_START
 
@@ -57,6 +58,8 @@ _ROWS, _MORE_ROWS = 3, 40
 _SAMPLED: Final = 2000
 #: Runs times states that are scanned at once.
 _AT_ONCE: Final = 2_000_000
+#: How many changes of a state are held against the rules, the cheapest first.
+_HELD: Final = 60
 #: Points that are kept of a person.
 _KEPT: Final = 4
 
@@ -106,7 +109,7 @@ class CellRuns:
             column = boxes.columns.get(name)
             if isinstance(column, LevelSets):
                 leaf, start, end = _runs_of_sets(column, sizes[j])
-                alive &= column.admits[:, : sizes[j]].any(axis=1)[column.part]
+                alive &= np.asarray(column.admits[:, : sizes[j]].any(axis=1))[column.part]
             elif isinstance(column, CellRanges):
                 leaf, start, end = _runs_of_ranges(column, sizes[j])
                 alive &= (column.low <= column.high) | (sizes[j] > len(column.lefts) + 1)
@@ -154,7 +157,7 @@ def _count_cells(boxes: LeafBoxes, feature: Feature) -> int:
     column = boxes.columns.get(feature.name)
     has_gap = int(feature.missing is not False)
     if isinstance(column, LevelSets):
-        return column.admits.shape[1] - 1 + has_gap
+        return int(column.admits.shape[1]) - 1 + has_gap
     if isinstance(column, CellRanges):
         return len(column.lefts) + 1 + has_gap
     return 1
@@ -362,7 +365,7 @@ class NearSearch:
         width = max(1, _AT_ONCE // max(len(self.runs.start), 1))
         found: list[Met] = []
         for k in range(0, len(people), width):
-            found += _Group(self, people[k : k + width]).met()
+            found += _NearPeople(self, people[k : k + width]).met()
         return found
 
 
@@ -376,7 +379,7 @@ def _runs(predictor: Predictor, boxes: LeafBoxes) -> CellRuns:
     return _RUNS[predictor]
 
 
-class _Group:
+class _NearPeople:
     """People who are searched for together; ``who`` numbers them, a state belongs to one of them."""
 
     def __init__(self, search: NearSearch, people: Sequence[tuple[Mapping[str, float], Reach]]) -> None:
@@ -397,7 +400,7 @@ class _Group:
         self.points = self.home.copy()
         self.earlier: list[list[Ints]] = [[] for _ in people]
         need = search.need
-        self.unsure = need.rounding + 1e-12 * float(np.abs(need.values).max(initial=0.0)) * len(search.tastes)
+        self.unsure = need.rounding + SUM_ROUNDING * float(np.abs(need.values).sum(axis=0).max(initial=0.0))
         self.costs = np.full((len(people), len(search.boxes.tree)), np.inf)
         self.costs[:, search.runs.untested] = 0.0
         if len(search.runs.origin):
@@ -408,7 +411,7 @@ class _Group:
     def look_within(self, limits: Floats) -> None:
         """Look from now on at the leaves alone that some person reaches within the limit on their objective, (n,)."""
         search = self.search
-        is_near = (self.costs <= limits[:, None]).any(axis=0)
+        is_near = np.asarray((self.costs <= limits[:, None]).any(axis=0))
         kept = is_near[search.runs.origin]
         runs = search.runs if kept.all() else search.runs.taken(kept)
         need = search.need
@@ -453,7 +456,7 @@ class _Group:
         """Return the objective of states after every change of one column, (B, M)."""
         each = self.each(who, states)
         others = each.sum(axis=1)[:, None] - each
-        return others[:, self.column_of] + self.prices[who]
+        return np.asarray(others[:, self.column_of] + self.prices[who])
 
     def changed(self, states: Ints, places: Ints) -> Ints:
         """Return states (B, d) with one column each at a cell, (B,)."""
@@ -467,12 +470,11 @@ class _Group:
 
         Objectives are infinite at what may not be taken.
         """
-        size = len(self.column_of)
         open_ = np.where(slacks >= -self.unsure, objectives, np.inf)
         chosen = np.full(len(who), -1)
         left = np.arange(len(who))
-        while len(left):
-            places = open_[left].argmin(axis=1) if size else left
+        for _ in range(_HELD):
+            places = open_[left].argmin(axis=1)
             there = np.isfinite(open_[left, places])
             left, places = left[there], places[there]
             if not len(left):
@@ -525,8 +527,8 @@ class _Group:
             is_cheaper = after < (self.best[who] * (1.0 - CHEAPER_START))[:, None]
             self.keep(who, states, np.where(is_cheaper, after, np.inf), found)
             gain = np.minimum(found, 0.0) - slacks[:, None]
-            added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], 1e-6)
-            useful = is_cheaper & (found < 0.0) & (gain > 1e-12)
+            added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], CHEAPER_START)
+            useful = is_cheaper & (found < 0.0) & (gain > self.unsure)
             merit = np.where(useful, gain / added * taste[:, self.column_of], -np.inf)
             places = merit.argmax(axis=1)
             go = np.isfinite(merit[np.arange(len(who)), places])

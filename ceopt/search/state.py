@@ -156,9 +156,10 @@ class Predictions:
     def met(self, prepared: Prepared, factual: Point, reach: Reach) -> Met | None:
         """Return what is met near a person; None where the model, the cost or a rule takes another search."""
         known = self._met.get(_key(prepared.space, factual))
-        if known is None:
-            known, *_ = self._look_near(prepared, [(factual, reach)]) or [None]
-        return known
+        if known is not None:
+            return known
+        met = self._look_near(prepared, [(factual, reach)])
+        return None if met is None else met[0]
 
     def _look_near(self, prepared: Prepared, people: Sequence[tuple[Point, Reach]]) -> list[Met] | None:
         if not self._near:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import ceopt
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.search.near_points import NearSearch, _Group
+from ceopt.search.near_points import NearSearch, _NearPeople
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.settings import Settings
 
@@ -86,7 +86,7 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
     prepared, _, data = asked(kind, 1)
     search = NearSearch.of(prepared)
     assert search is not None
-    group = _Group(search, people_of(prepared, data, 4))
+    group = _NearPeople(search, people_of(prepared, data, 4))
     rng = np.random.default_rng(0)
     for who in range(4):
         states = group.home[[who]].copy()
@@ -116,7 +116,7 @@ def test_points_are_answers_and_bounds_are_those_of_all_points(kind: str, rules:
         ):
             assert np.array_equal(met.points, alone.points)
             assert met.bound == alone.bound
-            group = _Group(search, [(factual, reach_of(prepared.space, factual))])
+            group = _NearPeople(search, [(factual, reach_of(prepared.space, factual))])
             cells = [
                 np.flatnonzero(np.isfinite(group.prices[0][search.column_of == j])).tolist()
                 for j in range(group.home.shape[1])
