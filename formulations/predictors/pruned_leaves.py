@@ -33,9 +33,8 @@ def pruned_trees(
     tells.
     """
     checkpoint(_PRUNING)
-    boxes = leaf_boxes(predictor)
-    columns, leaves, _ = _left(boxes, predictor, reach, cutoff, need)
-    writer = _PrunedWriter(boxes, leaves, columns, covers=need is None or cutoff is None)
+    columns, leaves, _ = _left(predictor, reach, cutoff, need)
+    writer = _PrunedWriter(leaf_boxes(predictor), leaves, columns, covers=need is None or cutoff is None)
     return tuple(writer.trees(len(predictor.core.trees)))  # type: ignore[attr-defined]
 
 
@@ -44,8 +43,7 @@ def reach_within(predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: T
 
     The person's own values stay.
     """
-    boxes = leaf_boxes(predictor)
-    columns, _, kept = _left(boxes, predictor, reach, cutoff, need)
+    columns, _, kept = _left(predictor, reach, cutoff, need)
     narrow = dict(reach)
     for column, own in zip(columns, kept, strict=True):
         part = reach[column.name]
@@ -55,7 +53,7 @@ def reach_within(predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: T
             ranks = tuple(rank for rank in part.ranks if rank in values)
             narrow[column.name] = Levels(ranks, tuple(label for label in part.labels if label in values))
         elif not column.is_label.any():
-            lower, upper = column.firsts[own].min(initial=start), column.lasts[own].max(initial=start)
+            lower, upper = column.values[own].min(initial=start), column.lasts[own].max(initial=start)
             narrow[column.name] = part.narrowed(max(float(lower), part.lower), min(float(upper), part.upper))
     return narrow
 
@@ -67,9 +65,7 @@ def least_objective(
 
     Cells are probed where the least budget is less than ``below``, an objective of interest. The cut-off gives prices.
     """
-    boxes = leaf_boxes(predictor)
-    columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
-    leaves = GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], need.values)
+    columns, leaves = _reached(predictor, reach, need)
     leaves, need = need.among(leaves)
     prices = [column.prices(cutoff) for column in columns]
     costs = leaves.least_prices(prices)
@@ -79,13 +75,19 @@ def least_objective(
     return bound, "bound"
 
 
-def _left(
-    boxes: LeafBoxes, predictor: Predictor, reach: Reach, cutoff: CostCutoff | None, need: TreeNeed | None
-) -> tuple[list[_CellsInReach], GridLeaves, tuple[NDArray[np.bool_], ...]]:
-    """Return the cells of the columns, the leaves that are left, and which of the cells are."""
+def _reached(predictor: Predictor, reach: Reach, need: TreeNeed | None) -> tuple[list[_CellsInReach], GridLeaves]:
+    """Return the cells of the columns, and the leaves that they reach, with the values that the need asks of them."""
+    boxes = leaf_boxes(predictor)
     columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
     values = boxes.values if need is None else need.values
-    leaves = GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], values)
+    return columns, GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], values)
+
+
+def _left(
+    predictor: Predictor, reach: Reach, cutoff: CostCutoff | None, need: TreeNeed | None
+) -> tuple[list[_CellsInReach], GridLeaves, tuple[NDArray[np.bool_], ...]]:
+    """Return the cells of the columns, the leaves that are left, and which of the cells are."""
+    columns, leaves = _reached(predictor, reach, need)
     kept = tuple(np.ones(len(column.values), dtype=bool) for column in columns)
     if cutoff is not None:
         prices = [column.prices(cutoff) for column in columns]
@@ -100,19 +102,18 @@ def _left(
 
 @final
 class _CellsInReach:
-    """The cells of one column that hold values in reach, each under a value of its own; labels have one to themselves.
+    """The cells of one column that hold values in reach; labels have one to themselves.
 
-    ``firsts`` and ``lasts`` are the least and the greatest amount of each; a label is both.
+    ``values`` and ``lasts`` are the least and the greatest amount of each; a label is both.
     """
 
-    __slots__ = ("firsts", "is_label", "lasts", "name", "values")
+    __slots__ = ("is_label", "lasts", "name", "values")
 
     def __init__(self, name: str, firsts: Floats, lasts: Floats, labels: Sequence[float]) -> None:
         self.name = name
         both = np.concatenate([firsts, np.array(labels, dtype=np.float64)])
         order = np.argsort(both, kind="stable")
         self.values = both[order]
-        self.firsts = self.values
         self.lasts = np.concatenate([lasts, np.array(labels, dtype=np.float64)])[order]
         self.is_label = np.repeat([False, True], [len(firsts), len(labels)])[order]
 
@@ -136,9 +137,9 @@ class _CellsInReach:
         start = cutoff.factual[self.name]
         nearest = self.values
         if not cutoff.space[self.name].is_label(start):
-            nearest = np.where(self.is_label, self.values, np.clip(start, self.firsts, self.lasts))
+            nearest = np.where(self.is_label, self.values, np.clip(start, self.values, self.lasts))
         elif not self.is_label.all():  # filled in, at the same price wherever it lands
-            finite = np.where(np.isfinite(self.firsts), self.firsts, np.where(np.isfinite(self.lasts), self.lasts, 0.0))
+            finite = np.where(np.isfinite(self.values), self.values, np.where(np.isfinite(self.lasts), self.lasts, 0.0))
             nearest = np.where(self.is_label, self.values, finite)
         return cutoff.own_prices(self.name, nearest)
 
@@ -236,7 +237,7 @@ class _PrunedWriter:
                 labels.append(MISSING)
             least, most = np.inf, -np.inf
             if len(amounts):
-                least, most = column.firsts[amounts[0]], column.lasts[amounts[-1]]
+                least, most = column.values[amounts[0]], column.lasts[amounts[-1]]
             self._parts[key] = (float(least), float(most), frozenset(labels))
         return self._parts[key]
 
@@ -255,7 +256,7 @@ class _PrunedWriter:
             before = before[(before > 0) & (before < len(amounts))]
         for place in before.tolist():
             last = float(column.lasts[amounts[place - 1]]) if place > 0 else -np.inf
-            first = float(column.firsts[amounts[place]]) if place < len(amounts) else np.inf
+            first = float(column.values[amounts[place]]) if place < len(amounts) else np.inf
             for on_left in _label_sides(labels, last, first):
                 cut = NumberCut(column.name, (last, first), on_left)
                 if _parts_leaves(cut, parts, both=self.covers):
