@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, final
 
@@ -47,7 +47,7 @@ _FIRST_SCORED: Final = 100
 _BINS: Final = 512
 _FINE_BINS: Final = 16
 #: Values of one column, and sums of choices at once, beyond which a knapsack is left to a program.
-_MOST_VALUES: Final = 5000
+_MOST_VALUES: Final = 20_000
 _MOST_SUMS: Final = 3_000_000
 #: Shares of a move at which a price that is no straight line is taken.
 _SHARES: Final = np.geomspace(1e-3, 1.0, 64)
@@ -213,7 +213,7 @@ class ColumnGains:
     tables
         Slack of each level, and of what else is no amount, by its coordinate.
     amounts
-        Of each number that may be no amount, an amount and its slack in that table's terms.
+        Of each number an amount and its slack, in the terms of its table where it may be no amount.
     """
 
     slopes: Mapping[str, float]
@@ -231,24 +231,23 @@ class ColumnGains:
         slopes: dict[str, float] = {}
         tables: dict[str, dict[float, float]] = {}
         amounts: dict[str, tuple[float, float]] = {}
-        unseen = prepared.predictor.unseen
+        asked = [_values_to_ask(feature, home[j], prepared.predictor.unseen) for j, feature in enumerate(space)]
+        counts = list(map(len, asked))
+        rows = np.tile(home, (sum(counts), 1))
+        rows[np.arange(len(rows)), np.repeat(np.arange(len(asked)), counts)] = np.concatenate(asked)
         corners = np.tile(home, (2, 1))
-        for j, feature in enumerate(space):
+        slacks = np.split(slack_of(prepared, rows), np.cumsum(counts)[:-1])
+        for j, (feature, values, found) in enumerate(zip(space, asked, slacks, strict=True)):
             name = feature.name
-            labels = [] if feature.missing is False else [MISSING]
-            if feature.is_finite:
-                values = [float(k) for k in range(len(feature.levels)) if k not in unseen.get(name, ())] + labels
-                tables[name] = dict(zip(values, _along(prepared, home, j, values).tolist(), strict=True))
-                continue
-            corners[:, j] = ends = _ends(feature, home[j])
-            found = _along(prepared, home, j, ends)
-            if not np.isfinite(found).all():
-                return None
-            slopes[name] = float((found[1] - found[0]) / (ends[1] - ends[0]))
-            labels += map(feature.to_coordinate, feature.codes)
-            if labels:
-                tables[name] = dict(zip(labels, _along(prepared, home, j, labels).tolist(), strict=True))
+            first = 0 if feature.is_finite else 2  # of levels and codes
+            if first:
+                corners[:, j] = ends = values[:first]
+                if not np.isfinite(found[:first]).all():
+                    return None
+                slopes[name] = float((found[1] - found[0]) / (ends[1] - ends[0]))
                 amounts[name] = (ends[0], float(found[0]))
+            if len(values) > first:
+                tables[name] = dict(zip(values[first:], found[first:].tolist(), strict=True))
         score = cls(slopes, tables, amounts)
         some = coordinates[np.linspace(0, len(coordinates) - 1, min(len(coordinates), _ROWS_HELD)).astype(int)]
         some = np.concatenate([some, corners])
@@ -295,10 +294,12 @@ def slack_of(prepared: Prepared, coordinates: Floats) -> Floats:
     return slack(prepared.predictor, coordinates, prepared.settings.target)
 
 
-def _along(prepared: Prepared, home: Floats, j: int, values: Sequence[float]) -> Floats:
-    rows = np.tile(home, (len(values), 1))
-    rows[:, j] = values
-    return slack_of(prepared, rows)
+def _values_to_ask(feature: Feature, home: float, unseen: Mapping[str, Collection[int]]) -> list[float]:
+    """Return the levels of a column that the model knows, or two amounts of a number and its codes; a gap last."""
+    missing = [] if feature.missing is False else [MISSING]
+    if feature.is_finite:
+        return [float(k) for k in range(len(feature.levels)) if k not in unseen.get(feature.name, ())] + missing
+    return [*_ends(feature, home), *missing, *map(feature.to_coordinate, feature.codes)]
 
 
 @final
@@ -355,7 +356,7 @@ def least_by_knapsack(
         if is_free and all(price.kind == "linear" for price in prices[name]):
             slides += _slide(name, prices[name], slope, part, home, needed)
             continue
-        values = _values(part, feature, home, slope)
+        values = _values(part, feature, home, slope, needed)
         if values is None:
             is_exact = False
             column = _outer(score, feature, prices[name], part, home, needed)
@@ -467,8 +468,11 @@ def _slide(  # noqa: PLR0917 - one number and all that is known of it
     return [_Slide(name, math.copysign(1.0, slope), gain, price)]
 
 
-def _values(part: Interval | Levels, feature: Feature, home: float, slope: float) -> Floats | None:
-    """Return the values of a column that may gain, the person's own first; None if they are too many."""
+def _values(part: Interval | Levels, feature: Feature, home: float, slope: float, needed: float) -> Floats | None:
+    """Return the values of a column that may gain, the person's own first; None if they are too many.
+
+    Of a number's steps there are those that gain up to twice what is needed.
+    """
     if isinstance(part, Levels):
         return np.array([home, *(value for value in part.values if value != home)])
     labels = [value for value in part.labels if value != home]
@@ -477,10 +481,13 @@ def _values(part: Interval | Levels, feature: Feature, home: float, slope: float
         return np.array([home, end, *labels]) if math.isfinite(end) else None
     if slope == 0.0:
         return np.array([home, *labels])
-    if part.step is None or not abs(end - home) / part.step <= _MOST_VALUES:
+    if part.step is None:
+        return None
+    steps = min(abs(end - home) / part.step, 2.0 * max(needed, 0.0) / (abs(slope) * part.step) + 1.0 + len(part.holes))
+    if not steps <= _MOST_VALUES:
         return None
     first = round((home - part.anchor) / part.step)
-    last = round((end - part.anchor) / part.step)
+    last = first + math.ceil(steps) * int(math.copysign(1.0, slope))
     values = part.grid.many(np.arange(min(first, last), max(first, last) + 1, dtype=np.float64))
     values = values[(values >= part.lower) & (values <= part.upper) & (values != home)]
     return np.concatenate([[home], values[~np.isin(values, part.holes)], labels])
@@ -619,7 +626,9 @@ def _chosen(
     gains = np.zeros(1)
     prices = np.zeros(1)
     back: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
-    for k, column in enumerate(columns):
+    # Without slides the last column makes up for the rest alone, so none of its sums is written.
+    summed = columns if slides else columns[:-1]
+    for k, column in enumerate(summed):
         if len(gains) * len(column.gains) > _MOST_SUMS:
             raise _TooManyError
         gain = np.minimum(gains[:, None] + column.gains, needed).ravel()
@@ -633,17 +642,22 @@ def _chosen(
         back.append((kept // len(column.gains), kept % len(column.gains)))
         if not len(kept):
             return None
-    sliding = _envelope_of((), slides)
-    total = prices + sliding.price_for(needed - gains)
+    if slides:
+        total = prices + _envelope_of((), slides).price_for(needed - gains)
+    else:
+        enough = np.searchsorted(columns[-1].gains, needed - gains)
+        total = prices + np.append(columns[-1].prices, math.inf)[enough]
     place = int(np.argmin(total))
     if not total[place] <= limit:
         return None
     left = needed - float(gains[place])
     chosen: dict[str, float] = {}
+    if not slides:
+        chosen[columns[-1].name] = float(columns[-1].values[enough[place]])
     for slide in sorted(slides, key=lambda slide: slide.price):
         chosen[slide.name] = min(max(left, 0.0), slide.gain)
         left -= chosen[slide.name]
-    for column, (old, new) in zip(reversed(columns), reversed(back), strict=True):
+    for column, (old, new) in zip(reversed(summed), reversed(back), strict=True):
         chosen[column.name] = float(column.values[new[place]])
         place = int(old[place])
     return chosen

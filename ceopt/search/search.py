@@ -5,7 +5,9 @@ rule is evaluated on it without Pyomo; only a row that passes both is an answer.
 that needs no change. All others go through these phases, each a step from one state to another::
 
     START          look for cheap starting points, and for a bound     solve_check_repair.py, without_program.py
-      |            that settles it: then on to LIMIT or WIDER_RULES
+      |
+    BOUND          does it settle the search? Then on to LIMIT or      without_program.py
+      |            WIDER_RULES
     PROGRAM <--+   solve one program                                   solve_check_repair.py
       |   |    |
       | CHECK -+   check its point: one that fails is excluded, or     solve_check_repair.py
@@ -88,7 +90,7 @@ from ceopt.search.state import (
     favourable,
     without_unseen,
 )
-from ceopt.search.without_program import settled, settled_by_boxes, with_near_answer
+from ceopt.search.without_program import has_boxes, next_start, settled, with_bound, with_near_answer
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.solvers.problem import relative_gap_of
@@ -182,18 +184,25 @@ def search(
 def search_in_parts(
     prepared: Prepared, row: Any, *, query_id: Any, predictions: Predictions
 ) -> Generator[Point, None, SolutionSet]:
-    """Search as :func:`search` does for a cohort, with a break before the point of a program is checked.
+    """Search as :func:`search` does for a cohort, with a break before a point is checked.
 
     It gives the point, which whoever goes on may ask the model about together with those of others. The break does not
     count towards the person's time.
     """
     state = init(prepared, row, keep_on_interrupt=False, within=None, began=None, why_s=0.0, predictions=predictions)
     state = _run(state, until_check=True)
-    while state.solved is not None and state.solved.point is not None:
+    while (point := _to_be_checked(state)) is not None:
         began = time.perf_counter()
-        yield state.solved.point
+        yield point
         state = _run(state.later(time.perf_counter() - began), until_check=True)
     return result(state, prepared.settings, query_id)
+
+
+def _to_be_checked(state: State) -> Point | None:
+    """Return the point that the next step asks the model about, where there is one such point."""
+    if state.phase is Phase.CHECK and state.solved is not None:
+        return state.solved.point
+    return next_start(state) if state.phase is Phase.BOUND else None
 
 
 def _run(state: State, *, until_check: bool = False) -> State:
@@ -205,7 +214,7 @@ def _run(state: State, *, until_check: bool = False) -> State:
         with until(state.question.deadline):
             while not done(state):
                 state = step(state)
-                if until_check and state.phase is Phase.CHECK:
+                if until_check and _to_be_checked(state) is not None:
                     break
     except OutOfTimeError as error:
         return _end_for_time(replace(state, stage=error.stage))
@@ -296,10 +305,16 @@ def step(state: State) -> State:
 
 
 def _start(state: State) -> State:
-    state = settled_by_boxes(state)
-    if state.phase is not Phase.START:
-        return state
-    return settled(find_starts(state).looking_for_next())
+    if not has_boxes(state):  # which take less than the search for a start
+        state = find_starts(state)
+    return replace(with_bound(state.looking_for_next()), phase=Phase.BOUND)
+
+
+def _bound(state: State) -> State:
+    after = settled(state)
+    if after.phase is Phase.PROGRAM and has_boxes(state):
+        return settled(find_starts(state).looking_for_next())
+    return after
 
 
 def _program(state: State) -> State:
@@ -375,6 +390,7 @@ def _next(state: State) -> State:
 
 _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
     Phase.START: _start,
+    Phase.BOUND: _bound,
     Phase.PROGRAM: _program,
     Phase.CHECK: check_solved,
     Phase.MARGIN: _margin,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Rows that are predicted in one call: a call then costs each less than its own search.
 _AT_ONCE: Final = 64
 #: Seconds that a point waits for others, which is what Ctrl-C loses at most of rows that are nearly finished.
-_WAIT_S: Final = 1.0
+_WAIT_S: Final = 2.0
 
 #: A row's number, its search, and the point that is to be checked.
 _Waiting: TypeAlias = "tuple[int, Generator[Point, None, SolutionSet], Point]"

@@ -56,6 +56,8 @@ class Phase(Enum):
 
     #: Collect known feasible points, before any program.
     START = auto()
+    #: Is what is in hand as cheap as a bound says?
+    BOUND = auto()
     #: Solve a program for the next answer.
     PROGRAM = auto()
     #: Check its point.

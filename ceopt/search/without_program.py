@@ -46,36 +46,59 @@ _SHARE: Final = 0.5
 _LESS_WORK: Final = 0.1 * WORK
 
 if TYPE_CHECKING:
+    from ceopt.search.nearer import Point
     from ceopt.search.state import Question, State
+
+
+def has_boxes(state: State) -> bool:
+    """Tell whether a person's network is bounded over boxes, before any start is looked for.
+
+    That takes less than the search for a start, so it comes first where one answer alone is asked for, and none is
+    given to begin with.
+    """
+    question = state.question
+    is_network = isinstance(question.prepared.predictor.core, ReluNetwork)
+    return is_network and question.settings.n == 1 and question.prepared.starts is None
+
+
+def with_bound(state: State) -> State:
+    """Return the state that knows what its person's change costs at least, as far as that is found in time."""
+    question = state.question
+    if question.is_late:
+        return state
+    with question.stopwatch.counting("start"):
+        return replace(state, least=least_cost(question, min((cost for cost, _ in state.found), default=math.inf)))
+
+
+def next_start(state: State) -> Point | None:
+    """Return the cheapest point in hand, which :func:`settled` asks the model about first."""
+    points = list(state.least.points) if state.least is not None else []
+    return min([*points, *(point for _, point in state.found[:1])], key=state.question.cost, default=None)
 
 
 def settled(state: State) -> State:
     """Return the state after the search for the first answer if a bound settles it; else with that bound.
 
     A cost that meets the bound within ``relative_gap`` is optimal, and an infinite bound says that there is no answer.
-    The phase is then the one after all programs for an answer.
+    The phase is then the one after all programs for an answer, else that of the first program.
     """
     question = state.question
     settings = question.settings
-    if question.is_late:
-        return state
-    with question.stopwatch.counting("start"):
-        least = state.least or least_cost(question, min((cost for cost, _ in state.found), default=math.inf))
-    if least is None:
+    least = state.least
+    state = replace(state, phase=Phase.PROGRAM)
+    if question.is_late or least is None:
         return state
     if math.isinf(least.bound):
         if state.found:  # a verified answer
-            return state
+            return replace(state, least=None)
         after = Phase.WIDER_RULES if settings.proof else Phase.NEXT  # programs look for what is in the way
-        return replace(state, least=least, solver="", last=none_in_reach(), phase=after)
+        return replace(state, solver="", last=none_in_reach(), phase=after)
     unsettled, state = _with_starts(state, least)
     start = start_in_hand(state)
     cost = None if start is None else question.cost(start[0])
     if cost is not None and is_disproved(least.bound, cost, share=question.share_of_rounding):
-        return unsettled
-    unsettled, state = (
-        replace(one, least=least, tries=replace(one.tries, bound=least.bound)) for one in (unsettled, state)
-    )
+        return replace(unsettled, least=None)
+    unsettled, state = (replace(one, tries=replace(one.tries, bound=least.bound)) for one in (unsettled, state))
     gap = relative_gap_of(cost, least.bound)
     takes_met_points = settings.proof and settings.diversity is None and settings.n > 1  # which a solver meets
     if start is None or gap is None or gap > settings.relative_gap or takes_met_points:
@@ -125,22 +148,6 @@ def _with_starts(state: State, least: LeastCost) -> tuple[State, State]:
     starts = tuple(sorted([*state.starts, *for_program], key=itemgetter(0)))
     found = [tuple(sorted([*state.found, *more], key=itemgetter(0))) for more in (for_program, new)]
     return replace(state, starts=starts, found=found[0]), replace(state, starts=starts, found=found[1])
-
-
-def settled_by_boxes(state: State) -> State:
-    """Return the state of a person whose network is bounded over boxes, before any start is looked for.
-
-    That takes less than the search for a start, so it comes first where one answer alone is asked for, and none is
-    given to begin with.
-    """
-    question = state.question
-    is_network = isinstance(question.prepared.predictor.core, ReluNetwork)
-    if question.settings.n > 1 or not is_network or question.prepared.starts is not None:
-        return state
-    ahead = settled(state.looking_for_next())
-    if ahead.phase is Phase.PROGRAM:
-        return replace(state, least=ahead.least)
-    return ahead
 
 
 def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -412,6 +413,18 @@ def slopes_of(
 
     With ``count="columns"`` a changed category counts as two one-hot columns that change.
     """
+    if isinstance(scale, Mapping):
+        return _slopes(who, kind, scale, space, count)
+    return dict(_slopes_once(who, kind, scale, space, count))
+
+
+def _slopes(
+    who: str,
+    kind: Literal["linear", "length", "square"],
+    scale: str | Mapping[str, float],
+    space: FeatureSpace,
+    count: Count,
+) -> dict[str, tuple[Price, ...]]:
     scales = scale_of(who, scale, space)
     category_factor = math.sqrt(2.0)  # two changed columns: 1 + 1, or sqrt(1 + 1) as a length
     if kind == "linear":
@@ -426,6 +439,9 @@ def slopes_of(
         fill = feature.price_of_fill * factor
         prices[feature.name] = (Price(kind, down / divisor, up / divisor, fill),)
     return prices
+
+
+_slopes_once: Final = functools.lru_cache(maxsize=16)(_slopes)  # each person of a cohort asks for the same
 
 
 # ---- cost cut-off: exclude moves that cost more than a known answer --------------------------------------------------

@@ -89,6 +89,25 @@ def test_the_model_is_asked_about_all_in_two_calls(monkeypatch):
     assert together.count(1) <= alone.count(1) - 38  # the row and the answer of each, but for one left over
 
 
+def test_answers_that_a_bound_settles_are_asked_about_together(monkeypatch):
+    asked = recourse(MODELS["linear"].fit(DATA, LABELS))
+    people = DATA[LABELS == "no"].assign(a=lambda rows: rows.a.round())[:20]
+    asks = []
+    judge = ModelOracle.judge
+
+    def noted(self, frame, target):
+        asks.append(len(frame))
+        return judge(self, frame, target)
+
+    monkeypatch.setattr(ModelOracle, "judge", noted)
+    found = asked.explain(people)
+
+    settled = [result.proof for result in found].count("bound")
+    assert settled > 5
+    assert asks[:2] == [20, settled]
+    assert all(count < 3 for count in asks[2:])  # digits of one person's number
+
+
 def test_a_row_that_the_model_fails_on_harms_nobody(monkeypatch):
     asked = recourse(MODELS["tree"].fit(DATA, LABELS))
     people = DATA[LABELS == "no"][:5]
