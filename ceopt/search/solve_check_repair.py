@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -247,21 +248,34 @@ def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def budget_for_next(state: State) -> float | None:
-    """Return a cost that the next answer need not exceed: that of the cheapest start that is surely another answer.
+    """Return a cost that the next answer need not exceed: that of a start that is surely another answer.
 
+    Of trees, which are pruned by it, it is one within which all answers that are still wanted seem to lie, so that one
+    program does for them; it stays as long as it suffices. For other models it is that of the cheapest such start.
     Without a diversity it is the one of :func:`nth_start_cost`. None without such a start; and with the leaf
     formulation after the first answer, if answers must differ by cells, as there two cells with the same leaves are
     one.
     """
-    settings = state.question.settings
+    question = state.question
+    settings = question.settings
     if settings.diversity is None:
         return nth_start_cost(state.starts, settings.n)
     if state.answers and settings.formulation == "leaf" and settings.diversity.needs_all_cells:
         return None
+    is_trees = question.prepared.predictor.is_trees
+    surely = partial(state.diversity.surely, question.space, question.factual)
+    budget: float | None = None
+    chain: list[Point] = []
     for cost, point in state.starts:
-        if state.surely_differs(point):
-            return cost
-    return None
+        if not (state.surely_differs(point) and all(surely(earlier, point) for earlier in chain)):
+            continue
+        if not is_trees or (state.budget is not None and cost <= state.budget):
+            return state.budget if is_trees else cost
+        budget = cost
+        chain.append(point)
+        if len(chain) == settings.n - len(state.answers):
+            break
+    return budget
 
 
 def nth_start_cost(starts: Sequence[Start], n: int) -> float | None:
@@ -348,6 +362,7 @@ def attempt(
         state,
         solver=solved.solver,
         size=state.size or solved.size,
+        budget=state.budget if request.is_hard_limit else request.budget,
         incumbents=incumbents,
         interrupted=state.interrupted or interrupted,
         doubted=state.doubted or solved.outcome.doubted,
@@ -441,7 +456,7 @@ def _exclude_refused(state: State, point: dict[str, float]) -> State:
     """
     starts = state.starts
     if not state.refused:
-        starts = tuple(start for start in starts if state.question.check(start[1]).valid)
+        starts = tuple(itertools.compress(starts, state.question.accepts([point for _, point in starts])))
     return replace(state, starts=starts, refused=(*state.refused, point))
 
 

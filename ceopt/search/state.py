@@ -23,7 +23,7 @@ from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of, points_of
 from ceopt.search.near_points import Met, NearSearch
 from ceopt.search.nearer import Point, Start
-from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
+from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
@@ -211,6 +211,8 @@ class Question:
         Counts the seconds of all steps.
     predictions
         Of points that the model was asked about for several people in one call.
+    live
+        The program that was built last, which further answers go on with.
     """
 
     prepared: Prepared
@@ -221,6 +223,7 @@ class Question:
     keep_on_interrupt: bool
     stopwatch: Stopwatch
     predictions: Predictions = field(default_factory=Predictions)
+    live: LiveProgram = field(default_factory=LiveProgram)
 
     @property
     def settings(self) -> CheckedSettings:
@@ -240,7 +243,7 @@ class Question:
     @property
     def program_solver(self) -> ProgramSolver:
         """What builds and solves the person's programs."""
-        return ProgramSolver(self.prepared, self.person)
+        return ProgramSolver(self.prepared, self.person, self.live)
 
     @property
     def has_default_margin(self) -> bool:
@@ -437,6 +440,8 @@ class State:
         Rules in conflict, and the radii of rules that were enlarged.
     least
         What is known of the least cost without a program.
+    budget
+        Cost within which the program of the latest answer was pruned; None without one.
     """
 
     question: Question
@@ -463,6 +468,7 @@ class State:
     conflict: tuple[tuple[str, str, float | None], ...] = ()
     relaxed: Mapping[str, float] = field(default_factory=dict)
     least: LeastCost | None = None
+    budget: float | None = None
 
     def earlier_with_diversity(self) -> list[tuple[Point, AbstractDiversity]]:
         """Return pairs of a found answer and the diversity that the next one must have from it."""

@@ -273,7 +273,7 @@ def test_the_solver_is_given_what_is_left(
 def test_answers_in_hand_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 25.0)
+    slowed(monkeypatch, clock, "ceopt.search.solve_program.compile_model", 25.0)
     result = ask(forest, numbers, n=5, diversity="pool", time_limit_s=60.0)
 
     assert result.status == "optimal"

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
+from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.reaches import own_decision, wanted_sums
 from ceopt.formulations.predictors.readers import read
@@ -86,6 +87,38 @@ def test_one_answer_is_that_of_enumeration(model: TreeEnsemble, person: int, for
         return
     assert (result.status, result[0].cost) == ("optimal", pytest.approx(costs[yes].min()))
     assert result.bound == pytest.approx(costs[yes].min())
+
+
+@draws(60)
+@given(
+    model=FORESTS,
+    person=PEOPLE,
+    diversity=st.sampled_from(["distinct", "support"]),
+    n=st.integers(2, 6),
+    form=st.sampled_from(["auto", "auto", "auto", "leaf"]),
+)
+def test_each_further_answer_is_the_cheapest_that_differs(
+    model: TreeEnsemble, person: int, diversity: str, n: int, form: str
+) -> None:
+    yes = says_yes(model)
+    if yes[person]:
+        return
+    costs = np.abs(LATTICE - LATTICE[person]).sum(axis=1)
+    points = [dict(zip(NAMES, values, strict=True)) for values in LATTICE.tolist()]
+    row = points[person]
+    asked: Any = {"target": "yes", "cost": PLAIN, "formulation": form}
+    found = ceopt.explain(model, row, SPACE, n=n, diversity=diversity, **asked)
+    ways = DIVERSITIES[diversity]()
+    earlier: list[dict[str, float]] = []
+    read_by_model = {feature for each in model.trees for feature in each.feature.tolist()}
+    stays = [j for j in range(len(NAMES)) if j not in read_by_model]
+    is_left = yes & (LATTICE[:, stays] == LATTICE[person, stays]).all(axis=1)
+    for answer in found:
+        assert answer.cost == pytest.approx(costs[is_left].min())
+        assert answer.bound == pytest.approx(answer.cost)
+        earlier.append({name: float(answer.values[name]) for name in NAMES})
+        is_left &= [ways.differ(SPACE, row, earlier[-1], point) for point in points]
+    assert len(found) == n or not is_left.any()
 
 
 def test_ties_of_pure_leaves_come_back_from_no_program(monkeypatch: pytest.MonkeyPatch) -> None:

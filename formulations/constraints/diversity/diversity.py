@@ -384,15 +384,18 @@ def is_far(x: Factual, name: str, value: float, price: Price, least: float) -> L
 _EACH = Price("fixed", 1.0, 1.0, 1.0)
 
 
-def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]]) -> None:
-    r"""Add a row ``refused[point_k]`` for each point: the model does not see the same again.
+def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]], *, after: int = 0) -> None:
+    r"""Add a row ``refused[point_k]`` for each point, ``after`` so many: the model does not see the same again.
 
     .. math:: \sum_{j \in R} [x_j \ne x^k_j] \ge 1
 
-    R are the columns that the model reads, all of them on a lattice; of trees, the leaves that have other values.
+    R are the columns that the model reads, all of them on a lattice; of trees, the box in which all end in the same
+    leaves is left, or in the other forms a leaf of other values is taken.
     """
+    if not points:
+        return
     rows = Rows(program.model, "refused")
-    for place, point in enumerate(points, start=1):
+    for place, point in enumerate(points, start=after + 1):
         rows.add(f"point_{place}", _otherwise(program, point), lower=1.0)
 
 

@@ -599,3 +599,21 @@ class OrderedTrees(AbstractForest):
                     form = _ends_in(pairs, positions)
                     if (form.terms or form.constant) and _ends_at(tree, cut, positions, side=side):
                         rows.add(index, form + is_beyond, upper=float(side))
+
+    def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
+        """Return, as a linear form, beyond how many cuts one leaves the box of leaves in which a point lies.
+
+        In that box all trees end in the same leaves, so that where it is 0 the scores are bitwise equal. It asks for no
+        variable of a leaf. A point in none of the leaves left is none of the program: the form is then 1.
+        """
+        beyond: dict[tuple[Cut, bool], LinearForm] = {}
+        for tree in self.trees:
+            own = next((leaf for leaf in tree.leaves if _contains(leaf.box, point, self.x.reach)), None)
+            if own is None:
+                return LinearForm(1.0)
+            alone = PrunedTree(tree.position, (own,), tree.cuts)
+            for cut in tree.cuts:
+                lefts, _ = sides = alone.sides(cut)
+                if any(sides):
+                    beyond.setdefault((cut, bool(lefts)), self.right_of(cut)[0])
+        return total(is_right if is_left else is_right.complement() for (_, is_left), is_right in beyond.items())
