@@ -938,10 +938,11 @@ def exact_side_of(
         (step, _side_of(predictor, sums, weights, level, accepts, more=more, clear=clear))
         for step, sums in _exact_sums(predictor, weights)
     ]
-    if not sides or sides[0][1].least < least:
+    top = max((side.least for _, side in sides), default=-math.inf)
+    if top < least:
         return None
-    top = sides[0][1].least
-    reliefs = [(step, max(top - side.least, 0.0)) for step, side in sides]
+    highest = [side.least for _, side in sides].index(top)  # sums of greater steps are among its own: it parts them too
+    reliefs = [(step, 0.0 if k < highest else top - side.least) for k, (step, side) in enumerate(sides)]
     clearance = min(side.clearance for _, side in sides)
     return ExactSide(RowSide(top, clearance), (*reliefs, (0.0, top - least)))
 
