@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
+from pandas.util import hash_array
 
 _OWN = __name__.partition(".")[0]
 #: What draws numbers: an estimator fitted without a random_state holds the one of the whole process.
@@ -99,6 +100,8 @@ def _parts_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
         return lambda obj: ("masked", np.asarray(obj.data), np.ma.getmaskarray(obj))
     if issubclass(kind, np.ndarray):
         return lambda obj: (kind.__name__, _name_of(obj.dtype), obj.shape, *_values(obj))
+    if any(base.__name__ == "ArrowExtensionArray" for base in kind.__mro__):  # a part of one saves the whole
+        return lambda obj: (kind.__name__, str(obj.dtype), hash_array(obj))
     if issubclass(kind, dict | MappingProxyType):
         return lambda obj: (kind.__name__, dict(obj))
     if issubclass(kind, _RANDOM):

@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,13 @@ class TreeNeed:
 
         Without a margin it is what the library may accept.
         """
+        known = _NEEDS.setdefault(predictor, {})
+        if (target, margin) not in known:
+            known[target, margin] = cls._of(predictor, target, margin)
+        return known[target, margin]
+
+    @classmethod
+    def _of(cls, predictor: Predictor, target: Target, margin: float | None) -> TreeNeed | None:
         if not predictor.is_trees or len(predictor.forests) != 1 or predictor.forests[0] is not predictor:
             return None
         alternatives = wanted_sums(predictor.core, target)
@@ -109,6 +117,10 @@ class TreeNeed:
                 need.append(raised)
         told = replace(self, need=np.array(need), raised=np.full(len(need), -np.inf))
         return replace(leaves, values=np.stack(values, axis=1)), told
+
+
+#: By model: all its leaves are read for one.
+_NEEDS: Final[WeakKeyDictionary[Predictor, dict[tuple[Target, float | None], TreeNeed | None]]] = WeakKeyDictionary()
 
 
 # ==== The least budget ================================================================================================

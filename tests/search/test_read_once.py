@@ -119,6 +119,15 @@ def test_rows_of_the_data_are_those_of_the_target(reads):
     assert len(reads) == 3
 
 
+def test_text_of_many_rows_has_a_content_and_a_part_of_it_that_of_its_copy():
+    """pyarrow hands such columns over as buffers, and of a part the whole column."""
+    frame = pd.DataFrame({"job": [f"job {k % 70}" for k in range(40_000)], "age": range(40_000)})
+    assert preparing.content_of(frame) == preparing.content_of(frame.copy()) is not None
+    assert preparing.content_of(frame.iloc[:90]) == preparing.content_of(frame.iloc[:90].copy())
+    assert preparing.content_of(frame.iloc[:90]) != preparing.content_of(frame.iloc[1:91])
+    assert preparing.content_of(frame) != preparing.content_of(frame.assign(job=frame["job"].replace("job 7", "job 8")))
+
+
 def settings(letter):
     from ceopt.settings import Settings
 
