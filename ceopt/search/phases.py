@@ -28,6 +28,7 @@ from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_latti
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at, reach_of
 from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
+from ceopt.search import without_program
 from ceopt.search.conflict import conflict_of
 from ceopt.search.relaxation import LATE, Relaxer, enlargements
 from ceopt.search.solve_check_repair import (
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 def with_fewer_columns(state: State) -> State:
     """Replace the latest answer as long as a part of its columns will do at the same cost."""
-    while _may_need_fewer_columns(state):
+    while _may_need_fewer_columns(state) and not _is_dearer_with_fewer(state):
         state, is_found = _looked(state)
         if not is_found:
             return state
@@ -72,6 +73,26 @@ def _may_need_fewer_columns(state: State) -> bool:
     if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
         return False
     return len(changed_columns(question.factual, state.answers[-1][1], state.diversity.together)) > 1
+
+
+def _is_dearer_with_fewer(state: State) -> bool:
+    """Whether a bound of trees or of a linear model proves that no part of the columns does at the same cost."""
+    question = state.question
+    predictor = question.prepared.predictor
+    if state.diversity.together or not (predictor.is_trees or predictor.is_linear):
+        return False
+    answer, point = state.answers[-1]
+    changed = changed_columns(question.factual, point)
+    enough = answer.cost * (1.0 + 4.0 * EQUAL_COSTS)
+    try:
+        for name in changed:
+            reach = _of_these_alone(question.person.reach, changed - {name}, question.factual)
+            least = without_program.least_cost(replace(question, person=replace(question.person, reach=reach)), enough)
+            if least is None or least.bound <= answer.cost * (1.0 + 2.0 * EQUAL_COSTS):
+                return False
+    except OutOfTimeError:
+        return False
+    return True
 
 
 def _looked(state: State) -> tuple[State, bool]:
