@@ -250,8 +250,8 @@ def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.fl
 def budget_for_next(state: State) -> float | None:
     """Return a cost that the next answer need not exceed: that of a start that is surely another answer.
 
-    Of trees, which are pruned by it, it is one within which all answers that are still wanted seem to lie, so that one
-    program does for them; it stays as long as it suffices. For other models it is that of the cheapest such start.
+    It is that of the cheapest such start; but for further answers of trees, which are pruned by it, one within which
+    all that are still wanted seem to lie, so that one program does for them, for as long as it suffices.
     Without a diversity it is the one of :func:`nth_start_cost`. None without such a start; and with the leaf
     formulation after the first answer, if answers must differ by cells, as there two cells with the same leaves are
     one.
@@ -262,15 +262,15 @@ def budget_for_next(state: State) -> float | None:
         return nth_start_cost(state.starts, settings.n)
     if state.answers and settings.formulation == "leaf" and settings.diversity.needs_all_cells:
         return None
-    is_trees = question.prepared.predictor.is_trees
+    is_shared = question.prepared.predictor.is_trees and bool(state.answers)
     surely = partial(state.diversity.surely, question.space, question.factual)
     budget: float | None = None
     chain: list[Point] = []
     for cost, point in state.starts:
         if not (state.surely_differs(point) and all(surely(earlier, point) for earlier in chain)):
             continue
-        if not is_trees or (state.budget is not None and cost <= state.budget):
-            return state.budget if is_trees else cost
+        if not is_shared or (state.budget is not None and cost <= state.budget):
+            return state.budget if is_shared else cost
         budget = cost
         chain.append(point)
         if len(chain) == settings.n - len(state.answers):

@@ -352,4 +352,7 @@ def test_the_summary_names_it_and_its_rows():
     m.usual = impose(NotAnOutlier(forest_of(0, n_estimators=5)), m.x)
 
     assert "NotAnOutlier" in model_summary(m)["rule"].tolist()
-    assert [row.local_name for row in m.usual.ordinary.component_data_objects(pyo.Constraint)] == ["valid[1]"]
+    assert [row.local_name for row in m.usual.ordinary.component_data_objects(pyo.Constraint)] == [
+        "valid[1]",
+        "not_tied[1]",
+    ]
