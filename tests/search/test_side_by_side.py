@@ -204,12 +204,13 @@ def test_others_that_take_long_cost_nobody_the_limit(monkeypatch):
 
 def test_the_collector_is_left_as_it_was():
     asked = recourse(MODELS["tree"].fit(DATA, LABELS))
+    before = gc.get_freeze_count()  # from 3.12 on, some objects are there from the start
     asked.explain(DATA[:2])
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == before
     gc.freeze()
     try:
         asked.explain(DATA[:2])
-        assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() > before
     finally:
         gc.unfreeze()
     assert gc.isenabled()
