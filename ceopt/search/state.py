@@ -21,7 +21,8 @@ from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of, points_of
-from ceopt.search.near_points import Met, NearSearch
+from ceopt.search.near_people import Met
+from ceopt.search.near_points import NearSearch
 from ceopt.search.nearer import Point, Start
 from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline

@@ -94,7 +94,8 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
             there = np.flatnonzero(np.isfinite(group.prices[who][search.column_of == j]))
             states[0, j] = rng.choice(there)
         places = np.flatnonzero(np.isfinite(group.prices[who]))
-        points = group.coordinates(np.full(len(places), who), group.changed(np.repeat(states, len(places), 0), places))
+        owners = np.full(len(places), who)
+        points = group.coordinates(owners, group.changed(owners, np.repeat(states, len(places), 0), places))
         found = group.scanner.slacks(states)[0, places]
         slacks = prepared.slacks(points)
         assert np.allclose(found, slacks, rtol=0.0, atol=2e-8)

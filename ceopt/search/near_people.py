@@ -1,0 +1,349 @@
+"""People who are searched for together in arrays, whatever the model: near points of each, without a program.
+
+A point is a *state*, one entry a column, and belongs to one of the people, whom ``who`` numbers. Of each column there
+are *places*, values that a person may take; the places of all columns stand side by side, M of them. The search
+
+1. *climbs* from the person, taking the change of a column with the best min(gain, need) * taste / price added;
+2. starts from the cheapest favourable rows of the data too, with what is out of reach put back;
+3. *lowers* what it has: the change of a column toward the person that saves most and stays favourable;
+4. *swaps*: one change is taken back, wholly or in part, and any other made, if that is cheaper.
+
+Nobody's points depend on who is searched for beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.tolerances import CHEAPER_START
+
+if TYPE_CHECKING:
+    from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.search.prepare import Prepared
+    from ceopt.settings import CheckedSettings
+    from ceopt.solvers.checks import Floats
+
+Ints: TypeAlias = NDArray[np.intp]
+Bools: TypeAlias = NDArray[np.bool_]
+#: One entry a column, of a type that the search has.
+States: TypeAlias = NDArray[Any]
+#: Coordinates of a person, and what each column may become.
+Person: TypeAlias = "tuple[Mapping[str, float], Reach]"
+
+#: Climbs with a random taste beside the first, and the spread of a taste as the standard deviation of a logarithm.
+_CLIMBS, _TASTE = 8, 1.0
+#: Changes of a climb, and rounds of lowering and of swapping.
+_STEPS, _LOWERED, _SWAPPED = 8, 12, 6
+#: Rows of the data that a person's search begins from, and how many where nothing was met.
+_ROWS, _MORE_ROWS = 3, 40
+#: Rows that are looked at.
+_SAMPLED: Final = 2000
+#: How many changes of a state are held against the rules, the cheapest first.
+_HELD: Final = 60
+#: Points that are kept of a person.
+_KEPT: Final = 4
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a search met for a person.
+
+    Parameters
+    ----------
+    bound
+        No answer has a lower objective; infinite where there is none.
+    points
+        Coordinates (k, d) that the model favours and that keep the rules, cheapest first.
+    """
+
+    bound: float
+    points: Floats
+
+
+def takes_sums(settings: CheckedSettings, space: FeatureSpace) -> bool:
+    """Whether an objective is a sum over the columns that the rules leave, and the rules are quick."""
+    if not settings.cost.additive or settings.cost.is_joint:
+        return False
+    return not any(rule.mends or rule.unpriced(space) or rule.slow or rule.is_large for rule in settings.rules)
+
+
+def tastes_of(prepared: Prepared) -> Floats:
+    """Return factors by which climbs differ, (K, d)."""
+    rng = np.random.default_rng(prepared.settings.random_state)
+    return np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(prepared.space.names))))
+
+
+def favourable_rows(prepared: Prepared) -> Floats:
+    """Return rows of the data that the model favours, in coordinates (r, d)."""
+    rows = prepared.target_rows
+    if rows is None:
+        return np.zeros((0, len(prepared.space.names)))
+    if len(rows) <= _SAMPLED:
+        return rows
+    rng = np.random.default_rng(prepared.settings.random_state)
+    return np.asarray(rows[np.sort(rng.choice(len(rows), _SAMPLED, replace=False))])
+
+
+class AbstractNearPeople(ABC):
+    """People who are searched for together.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings.
+    people
+        The people, n of them.
+    tastes
+        Factors by which climbs differ, (K, d).
+    column_of
+        The column of each place, ascending, (M,).
+    prices
+        What each place costs each person, infinite where it is out of reach, (n, M).
+    home
+        The people's own states, (n, d).
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        people: Sequence[Person],
+        *,
+        tastes: Floats,
+        column_of: Ints,
+        prices: Floats,
+        home: States,
+    ) -> None:
+        self.prepared = prepared
+        self.people = people
+        self.tastes = tastes
+        self.column_of = column_of
+        self.prices = prices
+        self.home = home
+        #: No answer has a lower objective.
+        self.bounds = np.zeros(len(people))
+        #: Objective and state of the cheapest point met so far, and earlier ones, by person.
+        self.best = np.full(len(people), np.inf)
+        self.points = home.copy()
+        self.earlier: list[list[States]] = [[] for _ in people]
+        #: Slacks nearer to 0 are not sure, nor is a gain that is less.
+        self.unsure = 0.0
+
+    # ---- what differs by model ---------------------------------------------------------------------------------------
+    @abstractmethod
+    def coordinates(self, who: Ints, states: States) -> Floats:
+        """Return the coordinates (B, d) of states."""
+
+    @abstractmethod
+    def each(self, who: Ints, states: States) -> Floats:
+        """Return the price of each column of states, (B, d)."""
+
+    @abstractmethod
+    def changed(self, who: Ints, states: States, places: Ints) -> States:
+        """Return states (B, d) with one column each at a place, (B,)."""
+
+    @abstractmethod
+    def scan(self, who: Ints, states: States, wanted: Bools) -> tuple[Floats, Floats]:
+        """Return the slack of states after each wanted change of one column (B, M), and without any (B,)."""
+
+    @abstractmethod
+    def rows_near(self, i: int, count: int) -> States:
+        """Return the cheapest rows of the data, with what is out of reach at the person's own."""
+
+    @abstractmethod
+    def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
+        """Return states with one column each nearer to the person."""
+
+    def narrow(self) -> None:
+        """Leave out what only dearer points than those met could need."""
+
+    def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
+        """Return which changes are worth scanning, if objectives have to be below a limit each, (B,)."""
+        del who
+        return np.asarray(after < below[:, None])
+
+    def favourable(self, who: Ints, after: Floats, wanted: Bools, found: Floats) -> Floats:
+        """Return the objective of each wanted change that the model seems to favour, infinite elsewhere, (B, M)."""
+        del who
+        return np.where(wanted & (found >= -self.unsure), after, np.inf)
+
+    def tried(self, who: Ints, states: States, places: Ints, slacks: Floats) -> tuple[States, Bools]:
+        """Return the states after a change each, and which of them the model favours."""
+        states = self.changed(who, states, places)
+        return states, self.is_favoured(who, states, slacks)
+
+    def is_favoured(self, who: Ints, states: States, slacks: Floats) -> Bools:
+        """Return which states the model favours; where sums are unsure the model as read is asked."""
+        favoured = slacks > self.unsure
+        unsure = np.flatnonzero(np.abs(slacks) <= self.unsure)
+        if len(unsure):
+            favoured[unsure] = self.prepared.slacks(self.coordinates(who[unsure], states[unsure])) >= 0.0
+        return favoured
+
+    def merit(self, gain: Floats, added: Floats) -> Floats:
+        """Return how good a change is that gains slack at a price."""
+        return gain / added
+
+    # ---- the search --------------------------------------------------------------------------------------------------
+    def met(self) -> list[Met]:
+        """Return what is met for each person."""
+        everybody = np.flatnonzero(np.isfinite(self.bounds))
+        try:
+            self.climb(everybody, np.ones((1, self.home.shape[1])))
+            self.begin_from_rows(self.open(everybody), _ROWS)
+            self.narrow()
+            self.climb(self.open(everybody), self.tastes)
+            self.swap(self.open(everybody))
+            left = everybody[np.isinf(self.best[everybody])]
+            self.begin_from_rows(left, _MORE_ROWS)
+        except OutOfTimeError:  # what was met by then stays
+            pass
+        return [self._met(i) for i in range(len(self.people))]
+
+    def _met(self, i: int) -> Met:
+        states = [*self.earlier[i], self.points[i]] if math.isfinite(self.best[i]) else []
+        points = [self.coordinates(np.array([i]), state[None, :])[0] for state in reversed(states[-_KEPT:])]
+        return Met(float(self.bounds[i]), np.array(points).reshape(-1, self.home.shape[1]))
+
+    def open(self, who: Ints) -> Ints:
+        """Return those whose best point a bound does not prove yet."""
+        gap = self.prepared.settings.relative_gap
+        return who[self.best[who] > self.bounds[who] * (1.0 + gap)]
+
+    def after(self, who: Ints, states: States) -> Floats:
+        """Return the objective of states after every change of one column, (B, M)."""
+        each = self.each(who, states)
+        others = each.sum(axis=1)[:, None] - each
+        return np.asarray(others[:, self.column_of] + self.prices[who])
+
+    def keep(self, who: Ints, states: States, objectives: Floats, found: Floats) -> States:
+        """Keep of each state the cheapest change of those that may be taken; return the states after it.
+
+        Objectives, as :meth:`favourable` gives them, are infinite at what may not be taken.
+        """
+        open_ = objectives.copy()
+        after = states.copy()
+        left = np.arange(len(who))
+        taken = np.zeros(len(who), dtype=bool)
+        for _ in range(_HELD):
+            places = open_[left].argmin(axis=1)
+            there = np.isfinite(open_[left, places])
+            left, places = left[there], places[there]
+            if not len(left):
+                break
+            trials, kept = self.tried(who[left], states[left], places, found[left, places])
+            kept[kept] = self.keeps_rules(who[left[kept]], trials[kept])
+            after[left[kept]] = trials[kept]
+            taken[left[kept]] = True
+            open_[left[~kept], places[~kept]] = np.inf
+            left = left[~kept]
+        self.offer(who[taken], after[taken])
+        return after
+
+    def keeps_rules(self, who: Ints, states: States) -> Bools:
+        """Return which states keep the rules."""
+        kept = np.ones(len(who), dtype=bool)
+        settings = self.prepared.settings
+        for i in np.unique(who).tolist() if settings.rules else ():
+            own = np.flatnonzero(who == i)
+            points = self.coordinates(who[own], states[own])
+            for rule in settings.rules:
+                kept[own] &= keeps(rule, self.prepared.space, self.people[i][0], points)
+        return kept
+
+    def offer(self, who: Ints, states: States) -> None:
+        """Take states that are the cheapest of their person so far."""
+        objectives = self.each(who, states).sum(axis=1)
+        for k in np.argsort(-objectives, kind="stable").tolist():
+            i = int(who[k])
+            if objectives[k] < self.best[i] * (1.0 - CHEAPER_START) and objectives[k] > 0.0:
+                if math.isfinite(self.best[i]):
+                    self.earlier[i] = [*self.earlier[i][-_KEPT:], self.points[i].copy()]
+                self.best[i], self.points[i] = objectives[k], states[k]
+
+    def climb(self, who: Ints, tastes: Floats) -> None:
+        """Climb from each person once for each taste (K, d)."""
+        taste = np.repeat(tastes, len(who), axis=0)
+        who = np.tile(who, len(tastes))
+        states = self.home[who]
+        slacks = np.full(len(who), np.nan)
+        for step in range(_STEPS):
+            if not len(who):
+                return
+            after = self.after(who, states)
+            below = self.best[who] * (1.0 - CHEAPER_START)
+            wanted = self.wanted(who, after, below)
+            found, own = self.scan(who, states, wanted)
+            if step == 0:
+                slacks = own
+            self.keep(who, states, self.favourable(who, after, wanted, found), found)
+            gain = np.minimum(found, 0.0) - slacks[:, None]
+            added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], CHEAPER_START)
+            useful = (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
+            merit = np.full(after.shape, -np.inf)
+            merit[useful] = self.merit(gain[useful], added[useful])
+            merit *= taste[:, self.column_of]
+            places = merit.argmax(axis=1)
+            go = np.isfinite(merit[np.arange(len(who)), places])
+            slacks = found[np.arange(len(go)), places][go]
+            states = self.changed(who, states, places)[go]
+            who, taste = who[go], taste[go]
+
+    def begin_from_rows(self, who: Ints, count: int) -> None:
+        """Begin from the cheapest rows of the data, with what is out of reach at the person's own."""
+        states = [self.rows_near(i, count) for i in who.tolist()]
+        if states:
+            self.lower(np.repeat(who, list(map(len, states))), np.concatenate(states))
+
+    def lower(self, who: Ints, states: States) -> None:
+        """Take the largest saving by one column brought nearer, as long as the target is kept."""
+        for step in range(_LOWERED):
+            if not len(who):
+                return
+            each = self.each(who, states)
+            wanted = self.prices[who] < each[:, self.column_of] * (1.0 - CHEAPER_START)
+            found, own = self.scan(who, states, wanted)
+            if step == 0:
+                good = self.is_favoured(who, states, own)
+                good[good] = self.keeps_rules(who[good], states[good])
+                self.offer(who[good], states[good])
+            lowered = self.keep(who, states, self.favourable(who, self.after(who, states), wanted, found), found)
+            go = (lowered != states).any(axis=1)
+            states, who = lowered[go], who[go]
+
+    def swap(self, who: Ints) -> None:
+        """From the best point of each, take one change back, wholly or in part, and make any other."""
+        who = who[np.isfinite(self.best[who])]
+        for _ in range(_SWAPPED):
+            if not len(who):
+                return
+            before = self.best[who]
+            points = self.points[who]
+            owner, column = np.nonzero(points != self.home[who])
+            back = points[owner]
+            back[np.arange(len(owner)), column] = self.home[who[owner], column]
+            states = np.concatenate([points, back, self.partly_back(who[owner], points[owner], column)])
+            owners = np.concatenate([who, who[owner], who[owner]])
+            is_there = np.isfinite(self.each(owners, states)).all(axis=1)
+            states, owners = states[is_there], owners[is_there]
+            after = self.after(owners, states)
+            wanted = self.wanted(owners, after, self.best[owners] * (1.0 - CHEAPER_START))
+            found, _ = self.scan(owners, states, wanted)
+            self.keep(owners, states, self.favourable(owners, after, wanted, found), found)
+            who = who[self.best[who] < before]
+
+
+def keeps(rule: AbstractRule, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Bools:
+    """Return which points keep a rule."""
+    named = (dict(zip(space.names, point, strict=True)) for point in points.tolist())
+    return np.array([rule.violation(space, factual, point) <= 0.0 for point in named], dtype=bool)
