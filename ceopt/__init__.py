@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from ceopt.solvers import model_summary, write
     from ceopt.solvers.errors import CeoptError
 
-__version__ = version("ceopt")
+    __version__: str
 
 __all__ = [
     "L0",
@@ -138,6 +137,10 @@ _DEFINED: Final = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # who presses TAB does not wait for it
+
+        return version("ceopt")
     if name in _PARTS:
         return importlib.import_module(f"ceopt.{name}")
     for module, names in _DEFINED.items():
