@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import provenance
 import records
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -39,6 +39,15 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 DATA_SETS = ("german", "adult", "compas", "heloc")
 SEED = 0
+
+#: What finds and proves the answers of trees, for the pages that measure it.
+TREE_SEARCH = (
+    "ceopt/search",
+    "formulations/predictors/embed/trees.py",
+    "formulations/predictors/leaf_boxes.py",
+    "formulations/predictors/pruned_leaves.py",
+    "formulations/predictors/tree_bounds.py",
+)
 
 MODELS: dict[str, Any] = {
     "logistic": lambda: LogisticRegression(max_iter=2000),
@@ -115,6 +124,13 @@ def fit(task: Task, model: str | Any) -> Pipeline:
     )
     estimator = MODELS[model]() if isinstance(model, str) else model
     return make_pipeline(columns, estimator).fit(task.train, task.labels)
+
+
+def one_hot(train: pd.DataFrame, estimator: Any, rest: Any = "passthrough") -> Pipeline:
+    """Return a pipeline that is not fitted yet: text one-hot, the other columns as they are or through ``rest``."""
+    words = [name for name in train if not pd.api.types.is_numeric_dtype(train[name])]
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=rest)
+    return make_pipeline(encode, estimator)
 
 
 def rejected(task: Task, model: Any, rows: int, seed: int = SEED) -> pd.DataFrame:

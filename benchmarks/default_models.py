@@ -22,22 +22,13 @@ import common
 import joblib
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from default_models_ask import BEFORE, NEAR, TEN, THREE, TODAY
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 TITLE = "Default models"
-MEASURES = (
-    "ceopt/search",
-    "formulations/predictors/embed/trees.py",
-    "formulations/predictors/leaf_boxes.py",
-    "formulations/predictors/pruned_leaves.py",
-    "formulations/predictors/tree_bounds.py",
-)
+MEASURES = common.TREE_SEARCH
 
 DATA = ("german", "adult", "heloc", "gmsc")
 MODELS = ("RandomForest", "HistGradientBoosting", "XGBoost", "LightGBM", "LogisticRegression")
@@ -117,10 +108,8 @@ def estimator(name: str) -> Any:
 def keep_task(data: str, name: str, rows: int, path: Path) -> None:
     """Fit a model, text one-hot and all else as it is or scaled, and keep it with the people to be asked about."""
     task = common.load(data)
-    words = [column for column in task.train if not pd.api.types.is_numeric_dtype(task.train[column])]
     rest = StandardScaler() if name == "LogisticRegression" else "passthrough"
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=rest)
-    model = make_pipeline(encode, estimator(name)).fit(task.train, task.labels)
+    model = common.one_hot(task.train, estimator(name), rest).fit(task.train, task.labels)
     people = common.rejected(task, model, rows + 1)
     kept = {"data": data, "model": model, "train": task.train, "people": people, "target": task.target}
     joblib.dump(kept, path)

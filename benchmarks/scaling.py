@@ -14,21 +14,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import ScalarFormatter
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 import ceopt
 
 TITLE = "What a call grows with"
-MEASURES = (
-    "ceopt/search",
-    "formulations/predictors/embed/trees.py",
-    "formulations/predictors/leaf_boxes.py",
-    "formulations/predictors/pruned_leaves.py",
-    "formulations/predictors/tree_bounds.py",
-)
+MEASURES = common.TREE_SEARCH
 
 #: What is varied, and over which values; depth None is to the end.
 CURVES: dict[str, list[Any]] = {
@@ -76,10 +67,8 @@ def asked_of(curve: str, value: Any, rows: int) -> Asked:
             )
             space = ceopt.FeatureSpace.infer(train)
     train, others = train[list(space.names)], others[list(space.names)]
-    words = [name for name in train if not pd.api.types.is_numeric_dtype(train[name])]
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough")
-    model = make_pipeline(encode, RandomForestClassifier(size, max_depth=depth, random_state=common.SEED))
-    model.fit(train, labels)
+    forest = RandomForestClassifier(size, max_depth=depth, random_state=common.SEED)
+    model = common.one_hot(train, forest).fit(train, labels)
     return Asked(model, space, train, others[model.predict(others) != task.target].head(rows + 1), task.target)
 
 
