@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -351,8 +352,51 @@ class Leaf:
     box: Box
 
 
+class _Tested(NamedTuple):
+    """The leaves that test a column: their positions, ends, and which of the distinct sets each admits."""
+
+    positions: NDArray[np.intp]
+    low: Floats
+    high: Floats
+    which: NDArray[np.intp]
+    sets: tuple[frozenset[float], ...]
+
+
 @final
-@dataclass(frozen=True, slots=True)
+class LeafSides:
+    """Which leaves of a tree lie wholly left, and wholly right, of a cut."""
+
+    __slots__ = ("_tested",)
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        parts: dict[str, list[tuple[int, float, float, frozenset[float]]]] = {}
+        for k, leaf in enumerate(leaves):
+            for name, part in leaf.box.items():
+                ends = (-math.inf, math.inf, part) if isinstance(part, frozenset) else part
+                parts.setdefault(name, []).append((k, *ends))
+        self._tested: dict[str, _Tested] = {}
+        for name, of_column in parts.items():
+            positions, low, high, admitted = zip(*of_column, strict=True)
+            places = {distinct: place for place, distinct in enumerate(dict.fromkeys(admitted))}
+            which = np.array([places[one] for one in admitted])
+            self._tested[name] = _Tested(np.array(positions), np.array(low), np.array(high), which, tuple(places))
+
+    def of(self, cut: Cut) -> tuple[list[int], list[int]]:
+        """Return the positions of the leaves left, and right, of a cut, over the whole tree."""
+        tested = self._tested.get(cut.name)
+        if tested is None:
+            return [], []
+        on_left = cut.ranks if isinstance(cut, LevelCut) else cut.labels
+        is_left = np.array([one <= on_left for one in tested.sets])[tested.which]
+        is_right = np.array([one.isdisjoint(on_left) for one in tested.sets])[tested.which]
+        if isinstance(cut, NumberCut):
+            is_left &= tested.high <= cut.key[0]
+            is_right &= tested.low >= cut.key[1]
+        return tested.positions[is_left].tolist(), tested.positions[is_right & ~is_left].tolist()
+
+
+@final
+@dataclass(frozen=True)
 class PrunedTree:
     """The leaves and the splits of one tree that matter to one person.
 
@@ -365,22 +409,10 @@ class PrunedTree:
     cuts: tuple[Cut, ...]
     nodes: tuple[tuple[Cut, tuple[int, ...], tuple[int, ...]], ...] = ()
 
-    def sides(self, cut: Cut) -> tuple[list[int], list[int]]:
-        """Return the positions of the leaves that lie wholly left, and wholly right, of a cut, over the whole tree."""
-        left: list[int] = []
-        right: list[int] = []
-        for k, leaf in enumerate(self.leaves):
-            match leaf.box.get(cut.name), cut:
-                case (low, high, labels), NumberCut(key=(last, first), labels=on_left):
-                    if high <= last and labels <= on_left:
-                        left.append(k)
-                    elif low >= first and labels.isdisjoint(on_left):
-                        right.append(k)
-                case frozenset() as ranks, LevelCut() if ranks <= cut.ranks:
-                    left.append(k)
-                case frozenset() as ranks, LevelCut() if not ranks & cut.ranks:
-                    right.append(k)
-        return left, right
+    @functools.cached_property
+    def sides(self) -> LeafSides:
+        """Return which leaves lie left and right of a cut."""
+        return LeafSides(self.leaves)
 
 
 def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None) -> tuple[PrunedTree, ...]:

@@ -378,7 +378,7 @@ class LeafTrees(AbstractForest):
             for tree, pairs in self._trees_with_leaves:
                 if len(pairs) < 2:
                     continue
-                lefts, rights = tree.sides(cut)
+                lefts, rights = tree.sides.of(cut)
                 index = (tree.position, cut.name, k)
                 if lefts:
                     Rows(self, "left").add(index, _ends_in(pairs, lefts) + side, upper=1.0)
@@ -594,7 +594,7 @@ class OrderedTrees(AbstractForest):
                 is_right, name = sides[cut]
                 index = (tree.position, *name)
                 for rows, is_beyond, positions, side in zip(
-                    (left, right), (is_right, is_right.scaled(-1.0)), tree.sides(cut), (1, 0), strict=True
+                    (left, right), (is_right, is_right.scaled(-1.0)), tree.sides.of(cut), (1, 0), strict=True
                 ):
                     form = _ends_in(pairs, positions)
                     if (form.terms or form.constant) and _ends_at(tree, cut, positions, side=side):
@@ -613,7 +613,7 @@ class OrderedTrees(AbstractForest):
                 return LinearForm(1.0)
             alone = PrunedTree(tree.position, (own,), tree.cuts)
             for cut in tree.cuts:
-                lefts, _ = sides = alone.sides(cut)
+                lefts, _ = sides = alone.sides.of(cut)
                 if any(sides):
                     beyond.setdefault((cut, bool(lefts)), self.right_of(cut)[0])
         return total(is_right if is_left else is_right.complement() for (_, is_left), is_right in beyond.items())

@@ -139,6 +139,6 @@ def test_no_leaf_of_the_pruned_trees_is_another_than_that_of_the_walk(kind: str)
             values = sorted({leaf.value for leaf in ours.leaves})
             assert values == sorted({leaf.value for leaf in walked.leaves})
             for cut in ours.cuts:
-                lefts, rights = ours.sides(cut)
+                lefts, rights = ours.sides.of(cut)
                 assert lefts
                 assert rights

@@ -156,7 +156,7 @@ def test_each_point_in_reach_is_in_one_leaf_that_is_left_and_has_its_value(seed)
                 assert len(inside) == 1
                 total += inside[0]
                 for cut in tree.cuts:  # a leaf that holds the point is not on the other side of a cut
-                    lefts, rights = tree.sides(cut)
+                    lefts, rights = tree.sides.of(cut)
                     assert not set(lefts) & set(rights)
             assert total == score
 
