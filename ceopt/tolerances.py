@@ -56,6 +56,12 @@ UNSURE_SUM: Final = 1e-4
 LEAST_INFLUENCE: Final = 1e-6
 #: A point is cheaper if its price is less by more than this share.
 CHEAPER_START: Final = 1e-9
+#: Shares of the way to a crossing are multiples of this, so that no last digit of a sum moves a point.
+CROSSING_ROUNDING: Final = 2.0**-30
+#: A crossing is found where its line is this share of the way to it, a tenth of what a default margin may cost.
+CROSSING_FOUND: Final = 1e-6
+#: Of a step: a number this far beyond one is that one.
+STEP_ROUNDING: Final = 1e-9
 #: Share of a cost, or of a number, that adding up a few prices may leave: bounds of boxes are lowered by it.
 BOX_BOUND_ROUNDING: Final = 1e-12
 

@@ -6,7 +6,7 @@ are *places*, values that a person may take; the places of all columns stand sid
 1. *climbs* from the person, taking the change of a column with the best min(gain, need) * taste / price added;
 2. starts from the cheapest favourable rows of the data too, with what is out of reach put back;
 3. *lowers* what it has: the change of a column toward the person that saves most and stays favourable;
-4. *swaps*: one change is taken back, wholly or in part, and any other made, if that is cheaper.
+4. *swaps*: one change is taken back, wholly or in part, and others made, if that is cheaper.
 
 Nobody's points depend on who is searched for beside them.
 """
@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +40,12 @@ States: TypeAlias = NDArray[Any]
 #: Coordinates of a person, and what each column may become.
 Person: TypeAlias = "tuple[Mapping[str, float], Reach]"
 
-#: Climbs with a random taste beside the first, and the spread of a taste as the standard deviation of a logarithm.
-_CLIMBS, _TASTE = 8, 1.0
+#: Spread of a taste as the standard deviation of a logarithm.
+_TASTE: Final = 1.0
 #: Changes of a climb, and rounds of lowering and of swapping.
 _STEPS, _LOWERED, _SWAPPED = 8, 12, 6
 #: Rows of the data that a person's search begins from, and how many where nothing was met.
 _ROWS, _MORE_ROWS = 3, 40
-#: Rows that are looked at.
-_SAMPLED: Final = 2000
 #: How many changes of a state are held against the rules, the cheapest first.
 _HELD: Final = 60
 #: Points that are kept of a person.
@@ -78,21 +76,21 @@ def takes_sums(settings: CheckedSettings, space: FeatureSpace) -> bool:
     return not any(rule.mends or rule.unpriced(space) or rule.slow or rule.is_large for rule in settings.rules)
 
 
-def tastes_of(prepared: Prepared) -> Floats:
-    """Return factors by which climbs differ, (K, d)."""
+def tastes_of(prepared: Prepared, count: int) -> Floats:
+    """Return factors by which climbs differ, (count, d)."""
     rng = np.random.default_rng(prepared.settings.random_state)
-    return np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(prepared.space.names))))
+    return np.exp(_TASTE * rng.normal(size=(count, len(prepared.space.names))))
 
 
-def favourable_rows(prepared: Prepared) -> Floats:
-    """Return rows of the data that the model favours, in coordinates (r, d)."""
+def favourable_rows(prepared: Prepared, most: int) -> Floats:
+    """Return rows of the data that the model favours, at most so many, in coordinates (r, d)."""
     rows = prepared.target_rows
     if rows is None:
         return np.zeros((0, len(prepared.space.names)))
-    if len(rows) <= _SAMPLED:
+    if len(rows) <= most:
         return rows
     rng = np.random.default_rng(prepared.settings.random_state)
-    return np.asarray(rows[np.sort(rng.choice(len(rows), _SAMPLED, replace=False))])
+    return np.asarray(rows[np.sort(rng.choice(len(rows), most, replace=False))])
 
 
 class AbstractNearPeople(ABC):
@@ -113,6 +111,9 @@ class AbstractNearPeople(ABC):
     home
         The people's own states, (n, d).
     """
+
+    #: How many changes are made for one that is taken back.
+    remade: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -172,15 +173,15 @@ class AbstractNearPeople(ABC):
         del who
         return np.asarray(after < below[:, None])
 
-    def favourable(self, who: Ints, after: Floats, wanted: Bools, found: Floats) -> Floats:
-        """Return the objective of each wanted change that the model seems to favour, infinite elsewhere, (B, M)."""
+    def favourable(self, who: Ints, after: Floats, below: Floats, found: Floats) -> Floats:
+        """Return the objective of each change below a limit that the model seems to favour, infinite elsewhere."""
         del who
-        return np.where(wanted & (found >= -self.unsure), after, np.inf)
+        return np.where((after < below[:, None]) & (found >= -self.unsure), after, np.inf)
 
-    def tried(self, who: Ints, states: States, places: Ints, slacks: Floats) -> tuple[States, Bools]:
-        """Return the states after a change each, and which of them the model favours."""
+    def tried(self, who: Ints, states: States, places: Ints, found: Floats) -> tuple[States, Bools]:
+        """Return the states after a change each, and which of them the model favours, by the slacks (B, M)."""
         states = self.changed(who, states, places)
-        return states, self.is_favoured(who, states, slacks)
+        return states, self.is_favoured(who, states, found[np.arange(len(who)), places])
 
     def is_favoured(self, who: Ints, states: States, slacks: Floats) -> Bools:
         """Return which states the model favours; where sums are unsure the model as read is asked."""
@@ -189,6 +190,9 @@ class AbstractNearPeople(ABC):
         if len(unsure):
             favoured[unsure] = self.prepared.slacks(self.coordinates(who[unsure], states[unsure])) >= 0.0
         return favoured
+
+    def settle(self, who: Ints) -> None:
+        """Improve the best points further."""
 
     def merit(self, gain: Floats, added: Floats) -> Floats:
         """Return how good a change is that gains slack at a price."""
@@ -199,10 +203,10 @@ class AbstractNearPeople(ABC):
         """Return what is met for each person."""
         everybody = np.flatnonzero(np.isfinite(self.bounds))
         try:
-            self.climb(everybody, np.ones((1, self.home.shape[1])))
+            self.climb_from_home(everybody, np.ones((1, self.home.shape[1])))
             self.begin_from_rows(self.open(everybody), _ROWS)
             self.narrow()
-            self.climb(self.open(everybody), self.tastes)
+            self.climb_from_home(self.open(everybody), self.tastes)
             self.swap(self.open(everybody))
             left = everybody[np.isinf(self.best[everybody])]
             self.begin_from_rows(left, _MORE_ROWS)
@@ -241,7 +245,7 @@ class AbstractNearPeople(ABC):
             left, places = left[there], places[there]
             if not len(left):
                 break
-            trials, kept = self.tried(who[left], states[left], places, found[left, places])
+            trials, kept = self.tried(who[left], states[left], places, found[left])
             kept[kept] = self.keeps_rules(who[left[kept]], trials[kept])
             after[left[kept]] = trials[kept]
             taken[left[kept]] = True
@@ -271,22 +275,25 @@ class AbstractNearPeople(ABC):
                     self.earlier[i] = [*self.earlier[i][-_KEPT:], self.points[i].copy()]
                 self.best[i], self.points[i] = objectives[k], states[k]
 
-    def climb(self, who: Ints, tastes: Floats) -> None:
+    def climb_from_home(self, who: Ints, tastes: Floats) -> None:
         """Climb from each person once for each taste (K, d)."""
-        taste = np.repeat(tastes, len(who), axis=0)
-        who = np.tile(who, len(tastes))
-        states = self.home[who]
+        owners = np.tile(who, len(tastes))
+        self.climb(owners, self.home[owners], np.repeat(tastes, len(who), axis=0), _STEPS)
+
+    def climb(self, who: Ints, states: States, taste: Floats, steps: int) -> None:
+        """Climb from states, each by a taste of its own, (B, d); all that may be taken on the way is kept."""
         slacks = np.full(len(who), np.nan)
-        for step in range(_STEPS):
+        for step in range(steps):
             if not len(who):
                 return
             after = self.after(who, states)
             below = self.best[who] * (1.0 - CHEAPER_START)
-            wanted = self.wanted(who, after, below)
-            found, own = self.scan(who, states, wanted)
+            found, own = self.scan(who, states, self.wanted(who, after, below))
             if step == 0:
                 slacks = own
-            self.keep(who, states, self.favourable(who, after, wanted, found), found)
+            self.keep(who, states, self.favourable(who, after, below, found), found)
+            if step == steps - 1:
+                return
             gain = np.minimum(found, 0.0) - slacks[:, None]
             added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], CHEAPER_START)
             useful = (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
@@ -310,19 +317,19 @@ class AbstractNearPeople(ABC):
         for step in range(_LOWERED):
             if not len(who):
                 return
-            each = self.each(who, states)
-            wanted = self.prices[who] < each[:, self.column_of] * (1.0 - CHEAPER_START)
-            found, own = self.scan(who, states, wanted)
+            after = self.after(who, states)
+            below = self.each(who, states).sum(axis=1) * (1.0 - CHEAPER_START)
+            found, own = self.scan(who, states, self.wanted(who, after, below))
             if step == 0:
                 good = self.is_favoured(who, states, own)
                 good[good] = self.keeps_rules(who[good], states[good])
                 self.offer(who[good], states[good])
-            lowered = self.keep(who, states, self.favourable(who, self.after(who, states), wanted, found), found)
+            lowered = self.keep(who, states, self.favourable(who, after, below, found), found)
             go = (lowered != states).any(axis=1)
             states, who = lowered[go], who[go]
 
     def swap(self, who: Ints) -> None:
-        """From the best point of each, take one change back, wholly or in part, and make any other."""
+        """From the best point of each, take one change back, wholly or in part, and make others."""
         who = who[np.isfinite(self.best[who])]
         for _ in range(_SWAPPED):
             if not len(who):
@@ -336,10 +343,8 @@ class AbstractNearPeople(ABC):
             owners = np.concatenate([who, who[owner], who[owner]])
             is_there = np.isfinite(self.each(owners, states)).all(axis=1)
             states, owners = states[is_there], owners[is_there]
-            after = self.after(owners, states)
-            wanted = self.wanted(owners, after, self.best[owners] * (1.0 - CHEAPER_START))
-            found, _ = self.scan(owners, states, wanted)
-            self.keep(owners, states, self.favourable(owners, after, wanted, found), found)
+            self.climb(owners, states, np.ones(states.shape), self.remade)
+            self.settle(who)
             who = who[self.best[who] < before]
 
 

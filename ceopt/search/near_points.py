@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _SEARCHING: Final = "looking for near points"
 #: Runs times states that are scanned at once.
 _AT_ONCE: Final = 2_000_000
+#: Climbs with a random taste beside the first, and rows of the data that are looked at.
+_CLIMBS, _SAMPLED = 8, 2000
 
 
 # ==== The leaves of a model as runs of cells ==========================================================================
@@ -255,7 +257,7 @@ class NearSearch:
         self.runs = _runs(prepared.predictor, self.boxes)
         self.prices = prepared.settings.cost.prices(prepared.space)
         self.column_of = np.repeat(np.arange(len(prepared.space.names)), np.diff(self.runs.first))
-        self.tastes = tastes_of(prepared)
+        self.tastes = tastes_of(prepared, _CLIMBS)
         self._known: dict[Any, tuple[Floats, Floats, int]] = {}
 
     @classmethod
@@ -272,7 +274,7 @@ class NearSearch:
     @functools.cached_property
     def rows(self) -> Ints:
         """Return the cells of the rows that the model favours, each combination once, (r, d)."""
-        rows = favourable_rows(self.prepared)
+        rows = favourable_rows(self.prepared, _SAMPLED)
         return np.unique(np.stack([self.cells(j, rows[:, j]) for j in range(rows.shape[1])], axis=1), axis=0)
 
     def cells(self, j: int, values: Floats) -> Ints:

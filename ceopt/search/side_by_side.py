@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ceopt.search.search import search_in_parts
 from ceopt.search.state import Predictions
-from ceopt.solvers.deadline import until
 from ceopt.solvers.errors import CeoptError
 
 if TYPE_CHECKING:
@@ -56,9 +55,7 @@ def search_side_by_side(
             if place % _AT_ONCE == 0:
                 factuals = _factuals(prepared, rows[place : place + _AT_ONCE])
                 predictions.ask(prepared, factuals)
-                if not prepared.settings.proof and prepared.settings.n == 1:
-                    with until(time.perf_counter() + prepared.settings.time_limit_s):
-                        predictions.look_near(prepared, factuals)
+                predictions.expect(prepared, factuals)
             begun = search_in_parts(prepared, row, query_id=row.index[0], predictions=predictions)
             fresh = [(place, begun)]
             while fresh:

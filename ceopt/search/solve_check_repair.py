@@ -24,7 +24,7 @@ from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
-from ceopt.search.least_costs import LeastCost
+from ceopt.search.least_costs import LeastCost, can_add_up
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding, Phase
@@ -142,7 +142,8 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
         state = replace(state, starts=user_starts, found=state.found or user_starts)
-        if not settings.proof and settings.n == 1:
+        is_left_to_bound = can_add_up(question.prepared) and not even_linear
+        if not settings.proof and settings.n == 1 and not is_left_to_bound:
             near = _with_near_points(state)
             if near is not None:
                 return near

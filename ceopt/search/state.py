@@ -21,8 +21,10 @@ from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.oracle.rows import coordinates_of, points_of
+from ceopt.search.least_costs import LeastCost
 from ceopt.search.near_people import Met
 from ceopt.search.near_points import NearSearch
+from ceopt.search.near_values import NearValues
 from ceopt.search.nearer import Point, Start
 from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
-    from ceopt.search.least_costs import LeastCost
     from ceopt.search.prepare import Prepared
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
@@ -122,13 +123,14 @@ class Predictions:
     decision is believed; about all else the model is asked alone, and so it is if the call fails.
     """
 
-    __slots__ = ("_known", "_met", "_near")
+    __slots__ = ("_expected", "_known", "_met", "_near")
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
-        #: Of a question without proof, the search for near points, and what it met by factual.
-        self._near: list[NearSearch | None] = []
+        #: Of a question without proof the search for near points, what it met by factual, and who is asked about next.
+        self._near: list[NearSearch | NearValues | None] = []
         self._met: dict[tuple[float, ...], Met] = {}
+        self._expected: dict[tuple[float, ...], Point] = {}
 
     def ask(self, prepared: Prepared, points: Sequence[Point]) -> None:
         """Ask a classifier about points, which may be of different people."""
@@ -147,28 +149,34 @@ class Predictions:
         for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
             self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
 
-    def look_near(self, prepared: Prepared, factuals: Sequence[Point]) -> None:
-        """Look for points near several people, and ask the model about them."""
-        space = prepared.space
-        away = [point for point in factuals if not (self.of(point, prepared) or (None, False))[1]]
-        met = self._look_near(prepared, [(point, reach_of(space, point)) for point in away])
-        if met is not None:
-            self._met = {_key(space, point): one for point, one in zip(away, met, strict=True)}
-            self.ask(prepared, points_of(space, np.array([one.points[0] for one in met if len(one.points)])))
-
     def met(self, prepared: Prepared, factual: Point, reach: Reach) -> Met | None:
-        """Return what is met near a person; None where the model, the cost or a rule takes another search."""
-        known = self._met.get(_key(prepared.space, factual))
-        if known is not None:
-            return known
-        met = self._look_near(prepared, [(factual, reach)])
-        return None if met is None else met[0]
+        """Return what is met near a person; None where the model, the cost or a rule takes another search.
 
-    def _look_near(self, prepared: Prepared, people: Sequence[tuple[Point, Reach]]) -> list[Met] | None:
+        All people of :meth:`expect` are searched for with the first of them, and the model is asked about their points.
+        """
+        space = prepared.space
+        key = _key(space, factual)
+        if key in self._met:
+            return self._met[key]
         if not self._near:
-            self._near.append(NearSearch.of(prepared))
+            self._near.append(NearSearch.of(prepared) or NearValues.of(prepared))
         (search,) = self._near
-        return None if search is None else search.run(people)
+        if search is None:
+            return None
+        people, self._expected = self._expected, {}
+        if key not in people:
+            return search.run([(factual, reach)])[0]
+        away = [
+            point for name, point in people.items() if name == key or not (self.of(point, prepared) or (None, False))[1]
+        ]
+        met = search.run([(point, reach_of(space, point)) for point in away])
+        self._met = {_key(space, point): one for point, one in zip(away, met, strict=True)}
+        self.ask(prepared, points_of(space, np.array([one.points[0] for one in met if len(one.points)])))
+        return self._met[key]
+
+    def expect(self, prepared: Prepared, factuals: Sequence[Point]) -> None:
+        """Note people who are asked about next."""
+        self._expected = {_key(prepared.space, point): point for point in factuals}
 
     def of(self, point: Point, prepared: Prepared) -> tuple[Any, bool, float] | None:
         """Return the prediction of a point, whether it meets the target, and the point's share of the call's seconds.

@@ -42,8 +42,10 @@ from ceopt.tolerances import EQUAL_COSTS, ROUNDED_GAP, UNSURE_SUM
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
-#: Boxes know no rules: where these are what is dear, no work would do. Nor is as much worth it without a proof.
+#: Boxes know no rules: where these are what is dear, no work would do.
 _LESS_WORK: Final = 0.1 * WORK
+#: Boxes that are bounded where no proof is asked for.
+_UNPROVED: Final = 1
 
 if TYPE_CHECKING:
     from ceopt.search.nearer import Point
@@ -53,12 +55,13 @@ if TYPE_CHECKING:
 def has_boxes(state: State) -> bool:
     """Tell whether a person's network is bounded over boxes, before any start is looked for.
 
-    That takes less than the search for a start, so it comes first where one answer alone is asked for, and none is
-    given to begin with.
+    That takes less than the search for a start, so it comes first where the proof of one answer alone is asked for, and
+    none is given to begin with.
     """
     question = state.question
     is_network = isinstance(question.prepared.predictor.core, ReluNetwork)
-    return is_network and question.settings.n == 1 and question.prepared.starts is None
+    settings = question.settings
+    return is_network and settings.proof and settings.n == 1 and question.prepared.starts is None
 
 
 def with_bound(state: State) -> State:
@@ -175,7 +178,8 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
             keeps=lambda point: not broken_rules(settings.rules, space, factual, point),
             cost_in_hand=cost_in_hand,
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
-            work=_LESS_WORK if settings.rules or not settings.proof else WORK,
+            work=_LESS_WORK if settings.rules else WORK,
+            most_boxes=None if settings.proof else _UNPROVED,
         )
     need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
     return None if need is None else trees(question, need, cost_in_hand)

@@ -336,17 +336,14 @@ def price_table(prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, fa
     return table
 
 
-def prices_of(prices: Sequence[Price], feature: Feature, x0: float, values: Floats) -> Floats:
-    """Return the cost of moving one column from ``x0`` to each of ``values`` (n,)."""
+def prices_of(prices: Sequence[Price], feature: Feature, x0: float | Floats, values: Floats) -> Floats:
+    """Return the cost of moving one column from ``x0``, one or one for each, to each of ``values``."""
     is_label = feature.are_labels(values)
-    is_filled = is_label
-    if feature.is_label(x0):
-        is_filled = np.ones(len(values), dtype=bool)
-    is_filled = is_filled & (values != x0)
+    is_filled = (is_label | feature.are_labels(np.asarray(x0))) & (values != x0)
     moves = np.where(is_label | is_filled, 0.0, values) - np.where(is_label | is_filled, 0.0, x0)
     if feature.kind == "categorical":
         moves = (moves != 0.0).astype(np.float64)
-    total = np.zeros(len(values))
+    total = np.zeros(values.shape)
     for price in prices:
         total += np.where(is_filled, price.of_fill, price.of_many(moves))
     return total

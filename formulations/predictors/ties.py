@@ -986,7 +986,7 @@ def accepted(
 
 def has_fixed_order(predictor: Predictor) -> bool:
     """Return whether repeated predictions are bitwise equal under the current joblib configuration."""
-    return predictor.model is predictor.core or adds_in_order(predictor.model)
+    return not predictor.forests or predictor.model is predictor.core or adds_in_order(predictor.model)
 
 
 def link_rounding(predictor: Predictor, target: ProbabilityOf) -> float:
