@@ -40,7 +40,7 @@ hypothesis.settings.register_profile(
     "same", deadline=None, derandomize=True, database=None, max_examples=draws.number_of_draws(draws.DEFAULT)
 )
 hypothesis.settings.register_profile(
-    "all of the same", deadline=None, derandomize=True, database=None, max_examples=draws.DEFAULT
+    "many of the same", deadline=None, derandomize=True, database=None, max_examples=draws.DEFAULT // 2
 )
 hypothesis.settings.register_profile("others", deadline=None, derandomize=False, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile("same")
@@ -72,13 +72,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long",
         action="store_true",
-        help="run the tests that are marked long too, and take all examples of properties, not a tenth",
+        help="run the tests that are marked long too, and take half of the examples of properties, not a tenth",
     )
     parser.addoption(
         "--share",
         type=_share,
         metavar="K/N",
-        help="of the cases of each parametrised test, run the K-th of N shares; every test has a case in each share",
+        help="run the K-th of N shares: of the cases of each parametrised test, and of the tests of one case",
     )
 
 
@@ -97,9 +97,9 @@ def pytest_configure(config: pytest.Config) -> None:
         for line in ("error", *PASSING):
             config.addinivalue_line("filterwarnings", line)
     if config.getoption("--long"):
-        draws.take_all()
+        draws.take_many()
         if not config.getoption("--hypothesis-profile"):
-            hypothesis.settings.load_profile("all of the same")
+            hypothesis.settings.load_profile("many of the same")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -137,13 +137,13 @@ def _without_long(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _of_share(items: list[pytest.Item], share: int, shares: int) -> list[pytest.Item]:
-    """Return one share of the cases of each test: of fewer cases than shares, one that another share has too."""
+    """Return a share of the tests of one case, and of the cases of others; of few cases another may have it too."""
     cases = Counter(_test_of(item) for item in items)
     places = Counter[str]()
     kept = []
     for item in items:
-        test = _test_of(item)
-        stride = min(shares, cases[test])
+        test = _test_of(item) if cases[_test_of(item)] > 1 else ""
+        stride = min(shares, cases[test] or shares)
         place = places[test]
         if (place + place // stride) % stride == (share - 1) % stride:
             kept.append(item)

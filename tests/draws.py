@@ -1,4 +1,7 @@
-"""How many examples a property is tested on: a tenth of them by default, all of them with ``--long``."""
+"""How many examples a property is tested on: a tenth of them by default, half of them with ``--long``.
+
+The examples are the same each time; ``--hypothesis-profile=others`` takes others, and more.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,31 @@ from typing import Any
 
 from hypothesis import settings
 
-__all__ = ["DEFAULT", "draws", "number_of_draws", "take_all"]
+__all__ = ["DEFAULT", "draws", "is_long", "number_of_draws", "take_many"]
 
 #: Examples of a property that says nothing of their number.
 DEFAULT = 100
 #: Even the shortest run looks at so many.
 LEAST = 3
 
-_taken = {"all": False}
+_taken = {"one in": 10}
 
 
-def take_all() -> None:
-    """Let every property take all of its examples; conftest calls it before the test files are read."""
-    _taken["all"] = True
+def take_many() -> None:
+    """Let every property take half of its examples; conftest calls it before the test files are read."""
+    _taken["one in"] = 2
+
+
+def is_long() -> bool:
+    """Whether ``--long`` was given."""
+    return _taken["one in"] == 2
 
 
 def number_of_draws(number: int) -> int:
     """Return how many of so many examples are taken."""
-    return number if _taken["all"] else max(number // 10, LEAST)
+    return max(number // _taken["one in"], LEAST)
 
 
 def draws(number: int, *parents: settings, **options: Any) -> settings:
-    """Test a property on so many examples with ``--long``, else on a tenth of them."""
+    """Test a property on so many examples with ``--long``: on half of them, else on a tenth."""
     return settings(*parents, max_examples=number_of_draws(number), **options)
