@@ -26,7 +26,6 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
 
 if TYPE_CHECKING:
-    from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.prepare import Prepared
@@ -262,7 +261,7 @@ class AbstractNearPeople(ABC):
             own = np.flatnonzero(who == i)
             points = self.coordinates(who[own], states[own])
             for rule in settings.rules:
-                kept[own] &= keeps(rule, self.prepared.space, self.people[i][0], points)
+                kept[own] &= rule.keeps(self.prepared.space, self.people[i][0], points)
         return kept
 
     def offer(self, who: Ints, states: States) -> None:
@@ -346,9 +345,3 @@ class AbstractNearPeople(ABC):
             self.climb(owners, states, np.ones(states.shape), self.remade)
             self.settle(who)
             who = who[self.best[who] < before]
-
-
-def keeps(rule: AbstractRule, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Bools:
-    """Return which points keep a rule."""
-    named = (dict(zip(space.names, point, strict=True)) for point in points.tolist())
-    return np.array([rule.violation(space, factual, point) <= 0.0 for point in named], dtype=bool)

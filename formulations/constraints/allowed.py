@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -25,6 +25,8 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
@@ -207,6 +209,11 @@ class AllowedRows(AbstractRule):
                     word = at.feature.levels[int(value)]
                 Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(self.columns)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return in how many columns the nearest row of the table, or the person's own if that may stay, differs."""
         if self.beyond == "no_further":
@@ -346,6 +353,11 @@ class AllowedTransitions(AbstractRule):
         barred = {*map(float, range(len(at.feature.levels))), MISSING} - reached
         Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return (self.column,)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the column takes a level that is not listed."""
         assert factual is not None  # noqa: S101 - needs_factual
@@ -477,10 +489,21 @@ class AllowedValues(AbstractRule):
             at = x.coordinate(name)
             write_one_of(Rows(block, "allowed"), at, list(map(at.feature.to_coordinate, some)))
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(self.values)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return the greatest distance from a value listed (1 for levels); none of what is no amount."""
         del factual
         return max(_distance(space[name], some, point[name]) for name, some in self.values.items())
+
+    def keeps(self, space: FeatureSpace, factual: Mapping[str, float] | None, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) keep the rule, each value of a column looked at once."""
+        alone = [replace(self, values={name: some}) for name, some in self.values.items()]
+        kept: NDArray[np.bool_] = np.all([AbstractRule.keeps(rule, space, factual, points) for rule in alone], axis=0)
+        return kept
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) with each number at the nearest value listed that is in reach."""

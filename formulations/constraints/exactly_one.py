@@ -164,6 +164,11 @@ class ExactlyOne(AbstractRule):
         x.charges[name] = Free()
 
     # ---- plain numbers -----------------------------------------------------------------------------------------------
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(self.columns)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how many the ones are too many or too few, plus the numbers that are neither 0 nor 1."""
         del space, factual

@@ -396,6 +396,11 @@ class IfThen(AbstractRule):
             met.append(c.holds(space[c.column], (factual or {}).get(c.column), point[c.column]))
         return met == [True, False]
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(dict.fromkeys((self._if.column, self._then.column)))
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the condition holds and the conclusion does not, and that is not allowed as it is today."""
         if not self._is_broken(space, factual, point):

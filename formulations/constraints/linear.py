@@ -200,6 +200,11 @@ class Linear(AbstractElastic):
             x.coordinate(name).require_amount("Linear")
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(self.coefficients)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance; infinite without amounts."""
         off, size = self._off(space, factual, point)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, active_ones
@@ -17,8 +18,11 @@ from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.solvers.checks import Floats
 
 _NO_GROUPS = Refusal("lists of columns as together", 'Write [["red", "blue"]].', error=InvalidTypeError)
 _CHECKS = {
@@ -158,6 +162,17 @@ class MaxChanges(AbstractElastic):
         double = self.count == "columns"
         used = sum(2 if double and feature.kind == "categorical" else 1 for feature in changed)
         return float(max(used - self.k, 0))
+
+    def keeps(self, space: FeatureSpace, factual: Mapping[str, float] | None, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) have few enough changes."""
+        assert factual is not None  # noqa: S101 - needs_factual
+        free = active_ones(self.together, factual)
+        double = self.count == "columns"
+        each = [
+            0 if feature.name in free else 2 if double and feature.kind == "categorical" else 1 for feature in space
+        ]
+        is_changed = points != np.array([factual[name] for name in space.names])
+        return np.asarray(is_changed @ np.array(each) <= self.k)
 
     def sentence(self) -> str:
         """Return the rule in words."""

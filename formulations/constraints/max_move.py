@@ -11,7 +11,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, AbstractRule
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.space.limits import Limit, LimitCheck, ends, excess, require_limits
@@ -21,6 +21,8 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.columns.coordinate import AbstractCoordinate
     from ceopt.formulations.constraints.rule import Point
@@ -180,6 +182,11 @@ class MaxMove(AbstractElastic):
         lowest, highest = ends(self.down, self.up, own)
         return lowest - self.further, highest + self.further
 
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Every column that the rule reads, once."""
+        return tuple(self.columns)
+
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much the longest move is too long, in decimal numbers."""
         assert factual is not None  # noqa: S101 - needs_factual
@@ -193,6 +200,12 @@ class MaxMove(AbstractElastic):
             if limit is not None:
                 over.append(excess(limit, before, after, self.further))
         return max(over)
+
+    def keeps(self, space: FeatureSpace, factual: Mapping[str, float] | None, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) keep the rule, each value of a column looked at once."""
+        alone = [replace(self, columns=(name,)) for name in self.columns]
+        kept: NDArray[np.bool_] = np.all([AbstractRule.keeps(rule, space, factual, points) for rule in alone], axis=0)
+        return kept
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) with each move cut to its limit."""

@@ -410,7 +410,7 @@ class AbstractFormula(AbstractRule):
 
     # ---- what fits ---------------------------------------------------------------------------------------------------
     @property
-    def reads(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         """Every column that the rule reads, once."""
         return tuple(dict.fromkeys((self.column, *self.inputs)))
 

@@ -54,6 +54,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "clusters": None,
     "stated": "exactly",
     "implies_target": False,
+    "reads": None,
 }
 
 
@@ -104,6 +105,22 @@ class AbstractRule(ABC):
     @abstractmethod
     def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
         """Return by how much a point (coordinates by column) breaks the rule, in its own unit; 0 if it is kept."""
+
+    #: Columns on which :meth:`violation` depends; None, the default, for all.
+    reads: tuple[str, ...] | None
+
+    def keeps(self, space: FeatureSpace, factual: Point | None, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) keep the rule, (n,): those whose violation is 0.
+
+        By default ``violation`` is asked once for all points that agree in the columns that the rule :attr:`reads`.
+        """
+        columns = points
+        if self.reads is not None:
+            columns = points[:, [space.names.index(name) for name in self.reads]]
+        _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        named = (dict(zip(space.names, row, strict=True)) for row in points[first].tolist())
+        kept = np.array([self.violation(space, factual, point) <= 0.0 for point in named], dtype=bool)
+        return kept[group.ravel()]
 
     if not TYPE_CHECKING:
 

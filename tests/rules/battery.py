@@ -106,6 +106,7 @@ def check_points(rule: Any) -> None:
     own = np.array([rule.violation(SPACE, home, by_name(SPACE, point)) for point in POINTS])
     assert (own >= 0.0).all()
     same(rule, "violation", own <= 0.0, expected)
+    same(rule, "keeps", rule.keeps(SPACE, home, POINTS), expected)
     same(rule, "rows", admitted([rule]), expected)
     if not rule.needs_factual:
         alone = np.array([rule.violation(SPACE, None, by_name(SPACE, point)) for point in POINTS])

@@ -19,18 +19,18 @@ from ceopt.solvers.manifest import Manifest
 
 #: What ceopt's own rules do beside what all do.
 OWN = {
-    "AllowedRows": set(),
-    "AllowedTransitions": set(),
-    "IfThen": set(),
-    "Linear": set(),
-    "AllowedValues": {"mends", "mended"},
+    "AllowedRows": {"reads"},
+    "AllowedTransitions": {"reads"},
+    "IfThen": {"reads"},
+    "Linear": {"reads"},
+    "AllowedValues": {"reads", "keeps", "mends", "mended"},
     "Causal": {"unpriced", "charged", "mends", "mended", "actions"},
-    "ExactlyOne": {"unpriced", "charged", "changes_together", "mends", "mended"},
-    "MaxChanges": {"counting"},
+    "ExactlyOne": {"reads", "unpriced", "charged", "changes_together", "mends", "mended"},
+    "MaxChanges": {"keeps", "counting"},
     "NotAnOutlier": {"stand_ins"},
-    "MaxMove": {"mends", "mended"},
-    "Product": {"off_today", "mends", "mended"},
-    "Ratio": {"off_today", "mends", "mended"},
+    "MaxMove": {"reads", "keeps", "mends", "mended"},
+    "Product": {"reads", "off_today", "mends", "mended"},
+    "Ratio": {"reads", "off_today", "mends", "mended"},
     "Hull": {
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
     },
@@ -43,6 +43,7 @@ OWN = {
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
+    "reads", "keeps",
     "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
     "with_cuts", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
     "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",

@@ -222,12 +222,15 @@ def check_points(rule: AbstractRule, keeps: Keeps, person: int, *, read: bool) -
     home = x.point
     draw = np.random.default_rng(person)
     kept, broken = [], []
-    for place in draw.permutation(len(every))[:_LOOKED_AT].tolist():
+    looked_at = draw.permutation(len(every))[:_LOOKED_AT].tolist()
+    for place in looked_at:
         point = every[place]
         is_kept = keeps(raw(home), raw(point))
         (kept if is_kept else broken).append(place)
         assert (rule.violation(SPACE, home, point) <= 0.0) == is_kept, (rule, raw(home), raw(point))
         assert (rule.missed(SPACE, home, point) <= 0.0) == is_kept
+    rows = np.array([[every[place][name] for name in SPACE.names] for place in looked_at])
+    assert rule.keeps(SPACE, home, rows).tolist() == [place in kept for place in looked_at]
     for places, status in ((kept, Status.OPTIMAL), (broken, Status.INFEASIBLE)):
         for place in places[:_SOLVED]:
             compiled.set_data(model.held, {pair: float(every[place][pair[0]] == pair[1]) for pair in moving})
