@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.leaf_boxes import cell_ends, leaf_boxes
+from ceopt.formulations.predictors.leaf_boxes import leaf_boxes
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import summation_rounding
 from ceopt.formulations.space.feature import MISSING
@@ -110,9 +110,9 @@ class CellWalk:
 
     def __init__(self, prepared: Prepared, factual: Mapping[str, float], reach: Reach) -> None:
         predictor = prepared.predictor
-        ends = [cell_ends(leaf_boxes(forest), reach) for forest in predictor.forests]
+        boxes = list(map(leaf_boxes, predictor.forests))
         self._prepared = prepared
-        self._grid = grid_around(predictor, prepared.settings.cost, (), factual=factual, reach=reach, ends=ends)
+        self._grid = grid_around(predictor, prepared.settings.cost, (), factual=factual, reach=reach, boxes=boxes)
         self._round = 0
         #: The price up to which the points were looked at, in the unit of the objective.
         self._seen = 0.0

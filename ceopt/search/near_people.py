@@ -13,10 +13,12 @@ Nobody's points depend on who is searched for beside them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, final
 
 import numpy as np
@@ -113,6 +115,9 @@ class AbstractNearPeople(ABC):
 
     #: How many changes are made for one that is taken back.
     remade: ClassVar[int] = 1
+    #: Rows of the data that the search begins from where something was met, and points of a person that are swapped.
+    first_rows: ClassVar[int] = _ROWS
+    improved: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -132,10 +137,13 @@ class AbstractNearPeople(ABC):
         self.home = home
         #: No answer has a lower objective.
         self.bounds = np.zeros(len(people))
-        #: Objective and state of the cheapest point met so far, and earlier ones, by person.
+        #: How many answers are wanted of each.
+        self.count = prepared.settings.n
+        #: Objective of the cheapest point met so far, and of the last one that is wanted, below which others are.
         self.best = np.full(len(people), np.inf)
-        self.points = home.copy()
-        self.earlier: list[list[States]] = [[] for _ in people]
+        self.most = self.best.copy()
+        #: Objective and state of the cheapest point of each person and set of changed columns, written as bits.
+        self.points: list[dict[int, tuple[float, States]]] = [{} for _ in people]
         #: Slacks nearer to 0 are not sure, nor is a gain that is less.
         self.unsure = 0.0
 
@@ -164,8 +172,12 @@ class AbstractNearPeople(ABC):
     def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
         """Return states with one column each nearer to the person."""
 
-    def narrow(self) -> None:
-        """Leave out what only dearer points than those met could need."""
+    def begin(self, who: Ints) -> None:
+        """Climb from each person."""
+        self.climb_from_home(who, np.ones((1, self.home.shape[1])))
+
+    def look_at(self, who: Ints, below: Floats) -> None:
+        """Look from now on at these alone, each below a limit on the objective, (B,)."""
 
     def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
         """Return which changes are worth scanning, if objectives have to be below a limit each, (B,)."""
@@ -174,8 +186,7 @@ class AbstractNearPeople(ABC):
 
     def favourable(self, who: Ints, after: Floats, below: Floats, found: Floats) -> Floats:
         """Return the objective of each change below a limit that the model seems to favour, infinite elsewhere."""
-        del who
-        return np.where((after < below[:, None]) & (found >= -self.unsure), after, np.inf)
+        return np.where(self.wanted(who, after, below) & (found >= -self.unsure), after, np.inf)
 
     def tried(self, who: Ints, states: States, places: Ints, found: Floats) -> tuple[States, Bools]:
         """Return the states after a change each, and which of them the model favours, by the slacks (B, M)."""
@@ -187,7 +198,8 @@ class AbstractNearPeople(ABC):
         favoured = slacks > self.unsure
         unsure = np.flatnonzero(np.abs(slacks) <= self.unsure)
         if len(unsure):
-            favoured[unsure] = self.prepared.slacks(self.coordinates(who[unsure], states[unsure])) >= 0.0
+            points = self.coordinates(who[unsure], states[unsure])
+            favoured[unsure] = self.prepared.slacks_beyond(points, self.prepared.margin) >= 0.0
         return favoured
 
     def settle(self, who: Ints) -> None:
@@ -202,26 +214,32 @@ class AbstractNearPeople(ABC):
         """Return what is met for each person."""
         everybody = np.flatnonzero(np.isfinite(self.bounds))
         try:
-            self.climb_from_home(everybody, np.ones((1, self.home.shape[1])))
-            self.begin_from_rows(self.open(everybody), _ROWS)
-            self.narrow()
+            self.begin(everybody)
+            self.begin_from_rows(self.open(everybody), self.first_rows)
+            self.look_at(everybody, self.most[everybody])
             self.climb_from_home(self.open(everybody), self.tastes)
             self.swap(self.open(everybody))
-            left = everybody[np.isinf(self.best[everybody])]
-            self.begin_from_rows(left, _MORE_ROWS)
+            left = everybody[np.isinf(self.most[everybody])]
+            if len(left):
+                self.look_at(left, self.most[left])
+                self.begin_from_rows(left, _MORE_ROWS)
         except OutOfTimeError:  # what was met by then stays
             pass
         return [self._met(i) for i in range(len(self.people))]
 
     def _met(self, i: int) -> Met:
-        states = [*self.earlier[i], self.points[i]] if math.isfinite(self.best[i]) else []
-        points = [self.coordinates(np.array([i]), state[None, :])[0] for state in reversed(states[-_KEPT:])]
+        states = self.cheapest(i, _KEPT if self.count == 1 else None)
+        points = [self.coordinates(np.array([i]), state[None, :])[0] for state in states]
         return Met(float(self.bounds[i]), np.array(points).reshape(-1, self.home.shape[1]))
 
+    def cheapest(self, i: int, most: int | None) -> list[States]:
+        """Return the cheapest points of a person, each with another set of changed columns."""
+        return [state for _, state in sorted(self.points[i].values(), key=itemgetter(0))[:most]]
+
     def open(self, who: Ints) -> Ints:
-        """Return those whose best point a bound does not prove yet."""
+        """Return those whose best point a bound does not prove yet, or of whom more is wanted."""
         gap = self.prepared.settings.relative_gap
-        return who[self.best[who] > self.bounds[who] * (1.0 + gap)]
+        return who[(self.best[who] > self.bounds[who] * (1.0 + gap)) | (self.count > 1)]
 
     def after(self, who: Ints, states: States) -> Floats:
         """Return the objective of states after every change of one column, (B, M)."""
@@ -234,6 +252,8 @@ class AbstractNearPeople(ABC):
 
         Objectives, as :meth:`favourable` gives them, are infinite at what may not be taken.
         """
+        if self.count > 1:
+            self.keep_by_column(who, states, objectives, found)
         open_ = objectives.copy()
         after = states.copy()
         left = np.arange(len(who))
@@ -253,6 +273,16 @@ class AbstractNearPeople(ABC):
         self.offer(who[taken], after[taken])
         return after
 
+    def keep_by_column(self, who: Ints, states: States, objectives: Floats, found: Floats) -> None:
+        """Keep of each state the cheapest change of every column, with which other columns are changed."""
+        ends = np.flatnonzero(np.diff(self.column_of, append=-1)) + 1
+        for first, end in itertools.pairwise([0, *ends.tolist()]):
+            places = first + objectives[:, first:end].argmin(axis=1)
+            own = np.flatnonzero(objectives[np.arange(len(places)), places] < self.most[who])
+            trials, kept = self.tried(who[own], states[own], places[own], found[own])
+            kept[kept] = self.keeps_rules(who[own[kept]], trials[kept])
+            self.offer(who[own[kept]], trials[kept])
+
     def keeps_rules(self, who: Ints, states: States) -> Bools:
         """Return which states keep the rules."""
         kept = np.ones(len(who), dtype=bool)
@@ -265,29 +295,46 @@ class AbstractNearPeople(ABC):
         return kept
 
     def offer(self, who: Ints, states: States) -> None:
-        """Take states that are the cheapest of their person so far."""
+        """Take states that are the cheapest of their person with these columns changed."""
         objectives = self.each(who, states).sum(axis=1)
-        for k in np.argsort(-objectives, kind="stable").tolist():
-            i = int(who[k])
-            if objectives[k] < self.best[i] * (1.0 - CHEAPER_START) and objectives[k] > 0.0:
-                if math.isfinite(self.best[i]):
-                    self.earlier[i] = [*self.earlier[i][-_KEPT:], self.points[i].copy()]
-                self.best[i], self.points[i] = objectives[k], states[k]
+        sets = np.packbits(states != self.home[who], axis=1)
+        for i, state, own, objective in zip(who.tolist(), states, sets, objectives.tolist(), strict=True):
+            changed = int.from_bytes(own.tobytes(), "big")
+            known = self.points[i].get(changed, (math.inf, state))[0]
+            if 0.0 < objective < known * (1.0 - CHEAPER_START):
+                self.points[i][changed] = (objective, state)
+                self.best[i] = min(self.best[i], objective)
+                self.most[i] = self.best[i] if self.count == 1 else self._last_wanted(i)
+
+    def _last_wanted(self, i: int) -> float:
+        """Return the objective of the last point that is wanted, of those that change no other's columns and more."""
+        is_any = self.prepared.settings.diversity is None
+        taken: list[int] = []
+        for objective, changed in sorted((objective, changed) for changed, (objective, _) in self.points[i].items()):
+            if is_any or all(one & changed != one for one in taken):
+                taken.append(changed)
+                if len(taken) == self.count:
+                    return objective
+        return math.inf
 
     def climb_from_home(self, who: Ints, tastes: Floats) -> None:
         """Climb from each person once for each taste (K, d)."""
         owners = np.tile(who, len(tastes))
         self.climb(owners, self.home[owners], np.repeat(tastes, len(who), axis=0), _STEPS)
 
-    def climb(self, who: Ints, states: States, taste: Floats, steps: int) -> None:
-        """Climb from states, each by a taste of its own, (B, d); all that may be taken on the way is kept."""
+    def climb(self, who: Ints, states: States, taste: Floats, steps: int, limits: Floats | None = None) -> None:
+        """Climb from states, each by a taste of its own, (B, d); all that may be taken on the way is kept.
+
+        That costs less than a limit each, (B,), or than what is wanted of a person.
+        """
         slacks = np.full(len(who), np.nan)
         for step in range(steps):
             if not len(who):
                 return
             after = self.after(who, states)
-            below = self.best[who] * (1.0 - CHEAPER_START)
-            found, own = self.scan(who, states, self.wanted(who, after, below))
+            below = (self.most[who] if limits is None else limits) * (1.0 - CHEAPER_START)
+            wanted = self.wanted(who, after, below)
+            found, own = self.scan(who, states, wanted)
             if step == 0:
                 slacks = own
             self.keep(who, states, self.favourable(who, after, below, found), found)
@@ -295,7 +342,7 @@ class AbstractNearPeople(ABC):
                 return
             gain = np.minimum(found, 0.0) - slacks[:, None]
             added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], CHEAPER_START)
-            useful = (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
+            useful = wanted & (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
             merit = np.full(after.shape, -np.inf)
             merit[useful] = self.merit(gain[useful], added[useful])
             merit *= taste[:, self.column_of]
@@ -304,6 +351,7 @@ class AbstractNearPeople(ABC):
             slacks = found[np.arange(len(go)), places][go]
             states = self.changed(who, states, places)[go]
             who, taste = who[go], taste[go]
+            limits = None if limits is None else limits[go]
 
     def begin_from_rows(self, who: Ints, count: int) -> None:
         """Begin from the cheapest rows of the data, with what is out of reach at the person's own."""
@@ -328,20 +376,26 @@ class AbstractNearPeople(ABC):
             states, who = lowered[go], who[go]
 
     def swap(self, who: Ints) -> None:
-        """From the best point of each, take one change back, wholly or in part, and make others."""
-        who = who[np.isfinite(self.best[who])]
-        for _ in range(_SWAPPED):
-            if not len(who):
+        """From the cheapest points of each, take one change back, wholly or in part, and make others."""
+        most = max(self.improved, self.count)
+        done: set[tuple[int, bytes]] = set()
+        for step in range(_SWAPPED):
+            pairs = [(i, state) for i in who.tolist() for state in self.cheapest(i, most)]
+            pairs = [(i, state) for i, state in pairs if (i, state.tobytes()) not in done]
+            if not pairs:
                 return
-            before = self.best[who]
-            points = self.points[who]
-            owner, column = np.nonzero(points != self.home[who])
-            back = points[owner]
-            back[np.arange(len(owner)), column] = self.home[who[owner], column]
-            states = np.concatenate([points, back, self.partly_back(who[owner], points[owner], column)])
-            owners = np.concatenate([who, who[owner], who[owner]])
-            is_there = np.isfinite(self.each(owners, states)).all(axis=1)
-            states, owners = states[is_there], owners[is_there]
-            self.climb(owners, states, np.ones(states.shape), self.remade)
-            self.settle(who)
-            who = who[self.best[who] < before]
+            done.update((i, state.tobytes()) for i, state in pairs)
+            owners = np.array([i for i, _ in pairs])
+            points = np.array([state for _, state in pairs])
+            costs = self.each(owners, points).sum(axis=1)
+            if step == 0:
+                self.look_at(owners, costs)
+            at, column = np.nonzero(points != self.home[owners])
+            back = points[at]
+            back[np.arange(len(at)), column] = self.home[owners[at], column]
+            states = np.concatenate([points, back, self.partly_back(owners[at], points[at], column)])
+            of = np.concatenate([np.arange(len(owners)), at, at])
+            is_there = np.isfinite(self.each(owners[of], states)).all(axis=1)
+            states, of = states[is_there], of[is_there]
+            self.climb(owners[of], states, np.ones(states.shape), self.remade, costs[of])
+            self.settle(np.unique(owners))

@@ -19,11 +19,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.leaf_boxes import CellRanges, LeafBoxes, LevelSets, leaf_boxes
+from ceopt.formulations.predictors.leaf_boxes import (
+    CellRanges,
+    LeafBoxes,
+    LevelSets,
+    leaf_boxes,
+    least_in_ranges,
+    values_of_cells,
+)
 from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget_of
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
-from ceopt.formulations.tolerances import SUM_ROUNDING
+from ceopt.formulations.tolerances import SUM_ROUNDING, TINY
 from ceopt.search.near_people import (
     AbstractNearPeople,
     Bools,
@@ -36,6 +43,7 @@ from ceopt.search.near_people import (
     tastes_of,
 )
 from ceopt.solvers.deadline import checkpoint
+from ceopt.tolerances import START_MARGIN_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
@@ -45,10 +53,14 @@ if TYPE_CHECKING:
     from ceopt.solvers.checks import Floats
 
 _SEARCHING: Final = "looking for near points"
-#: Runs times states that are scanned at once.
+#: Runs times states that are scanned at once, and leaves times people who are searched for together.
 _AT_ONCE: Final = 2_000_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 8, 2000
+#: Leaves up to which the runs of all are kept.
+_FEW_LEAVES: Final = 20_000
+#: Climbs begin within this many times the least budget that the leaves allow, then this many times the last, so often.
+_FIRST_BUDGET, _NEXT_BUDGET, _BUDGETS = 1.35, 1.8, 8
 
 
 # ==== The leaves of a model as runs of cells ==========================================================================
@@ -86,61 +98,59 @@ class CellRuns:
     untested: Ints
 
     @classmethod
-    def of(cls, boxes: LeafBoxes, space: FeatureSpace) -> CellRuns:
-        """Return the runs of a model's leaves."""
-        sizes = [_count_cells(boxes, space[name]) for name in space.names]
+    def of(cls, boxes: LeafBoxes, space: FeatureSpace, leaves: Ints) -> CellRuns:
+        """Return the runs of some of a model's leaves, each of which some point may be in."""
+        sizes = [count_cells(boxes, space[name]) for name in space.names]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        parts = [np.zeros((4, 0), dtype=np.intp)]
-        alive = np.ones(len(boxes.tree), dtype=bool)  # some are only for missing cells, where none may be
+        parts = [np.zeros((4, 0), dtype=np.int32)]
         for j, name in enumerate(space.names):
             column = boxes.columns.get(name)
             if isinstance(column, LevelSets):
-                leaf, start, end = _runs_of_sets(column, sizes[j])
-                alive &= np.asarray(column.admits[:, : sizes[j]].any(axis=1))[column.part]
+                leaf, start, end = _runs_of_sets(column.part[leaves], column.admits[:, : sizes[j]])
             elif isinstance(column, CellRanges):
-                leaf, start, end = _runs_of_ranges(column, sizes[j])
-                alive &= (column.low <= column.high) | (sizes[j] > len(column.lefts) + 1)
+                has_gap = sizes[j] > len(column.lefts) + 1
+                gap = column.gap[leaves] if has_gap else np.zeros(0, dtype=bool)
+                leaf, start, end = _runs_of_ranges(column.low[leaves], column.high[leaves], gap, len(column.lefts))
             else:
                 continue
-            parts.append(np.stack([leaf, np.full(len(leaf), j), first[j] + start, first[j] + end]))
+            parts.append(np.stack([leaf, np.full(len(leaf), j), first[j] + start, first[j] + end], dtype=np.int32))
         every = np.concatenate(parts, axis=1)
-        every = every[:, alive[every[0]]]
-        alive[every[0]] = False
-        return _runs_of(first, every[:, np.lexsort((every[2], every[1], every[0]))], np.flatnonzero(alive))
+        leaf, column, start, end = every[:, np.argsort(every[0], kind="stable")]
+        run = np.flatnonzero((np.diff(leaf, prepend=-1) != 0) | (np.diff(column, prepend=-1) != 0))
+        test = np.flatnonzero(np.diff(leaf[run], prepend=-1) != 0)
+        of_test = np.repeat(np.arange(len(test)), np.diff(test, append=len(run)))
+        own = leaf[run[test]]
+        untested = np.delete(leaves, own)
+        return cls(first, start, end, run, column[run], of_test, test, leaves[own], untested)
 
     def taken(self, kept: Bools) -> CellRuns:
         """Return the runs of some of the leaves, (T,)."""
-        count = np.diff(self.run, append=len(self.start))
-        leaf = np.repeat(self.leaf, count)
-        own = kept[leaf]
-        every = np.stack([self.origin[leaf], np.repeat(self.column, count), self.start, self.end])
-        return _runs_of(self.first, every[:, own], self.untested)
-
-    def least_prices(self, prices: Floats) -> Floats:
-        """Return what the cheapest point of each leaf's box costs each of n people, (n, T), by their prices (n, M)."""
-        longest = int((self.end - self.start).max(initial=0)) + 1
-        least = [prices]  # of 1, 2, 4, ... cells from each on
-        while 2 ** len(least) <= longest:
-            half = 2 ** (len(least) - 1)
-            least.append(
-                np.minimum(least[-1], np.pad(least[-1][:, half:], ((0, 0), (0, half)), constant_values=np.inf))
-            )
-        depth = np.frexp(self.end - self.start + 1)[1] - 1
-        every = np.stack(least)
-        of_run = np.minimum(every[depth, :, self.start], every[depth, :, self.end - 2**depth + 1])
-        of_test = np.minimum.reduceat(of_run, self.run, axis=0)
-        return np.add.reduceat(of_test, self.test, axis=0).T
+        leaf = np.flatnonzero(kept)
+        tests, test = _ranges(self.test, leaf, len(self.run))
+        runs, run = _ranges(self.run, tests, len(self.start))
+        of_test = np.repeat(np.arange(len(leaf)), np.diff(test, append=len(tests)))
+        return CellRuns(
+            first=self.first,
+            start=self.start[runs],
+            end=self.end[runs],
+            run=run,
+            column=self.column[tests],
+            leaf=of_test,
+            test=test,
+            origin=self.origin[leaf],
+            untested=self.untested,
+        )
 
 
-def _runs_of(first: Ints, every: Ints, untested: Ints) -> CellRuns:
-    """Return what runs amount to: leaf, column, first and last cell of each (4, R), by leaf and column."""
-    leaf, column, start, end = every
-    run = np.flatnonzero((np.diff(leaf, prepend=-1) != 0) | (np.diff(column, prepend=-1) != 0))
-    origin, test, of_test = np.unique(leaf[run], return_index=True, return_inverse=True)
-    return CellRuns(first, start, end, run, column[run], of_test.reshape(-1), test, origin, untested)
+def _ranges(starts: Ints, taken: Ints, end: int) -> tuple[Ints, Ints]:
+    """Return the places of some ranges, one after the other, given where all begin; and where each begins then."""
+    lengths = np.diff(starts, append=end)[taken]
+    begins = np.cumsum(lengths) - lengths
+    return np.repeat(starts[taken] - begins, lengths) + np.arange(int(lengths.sum())), begins
 
 
-def _count_cells(boxes: LeafBoxes, feature: Feature) -> int:
+def count_cells(boxes: LeafBoxes, feature: Feature) -> int:
+    """Return how many cells a column has, one for a missing value among them."""
     column = boxes.columns.get(feature.name)
     has_gap = int(feature.missing is not False)
     if isinstance(column, LevelSets):
@@ -150,33 +160,29 @@ def _count_cells(boxes: LeafBoxes, feature: Feature) -> int:
     return 1
 
 
-def _runs_of_sets(column: LevelSets, size: int) -> tuple[Ints, Ints, Ints]:
-    """Return leaf, first and last cell of each run of the levels that the leaves admit."""
-    admits = column.admits[:, :size]
+def _runs_of_sets(part: Ints, admits: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return leaf, first and last cell of each run of the levels that leaves admit; none of those that admit all."""
     steps = np.diff(admits.astype(np.int8), axis=1, prepend=0, append=0)
     steps[admits.all(axis=1)] = 0
-    part, starts = np.nonzero(steps > 0)
+    of_run, starts = np.nonzero(steps > 0)
     ends = np.nonzero(steps < 0)[1] - 1
-    count = np.bincount(part, minlength=len(admits))
-    own = count[column.part]
-    leaf = np.repeat(np.arange(len(own)), own)
-    place = np.arange(len(leaf)) + np.repeat((np.cumsum(count) - count)[column.part] - (np.cumsum(own) - own), own)
-    return leaf, starts[place], ends[place]
+    count = np.bincount(of_run, minlength=len(admits))
+    place, _ = _ranges(np.cumsum(count) - count, part, len(of_run))
+    return np.repeat(np.arange(len(part)), count[part]), starts[place], ends[place]
 
 
-def _runs_of_ranges(column: CellRanges, size: int) -> tuple[Ints, Ints, Ints]:
-    """Return leaf, first and last cell of each run of the numbers that the leaves admit, and of the missing cell."""
-    last = len(column.lefts)
-    gap = column.gap if size > last + 1 else np.ones(len(column.low), dtype=bool)
-    is_test = ~(gap & (column.low == 0) & (column.high == last))
-    own = np.flatnonzero(is_test & (column.low <= column.high))
-    at_gap = np.flatnonzero(is_test & gap) if size > last + 1 else own[:0]
+def _runs_of_ranges(low: Ints, high: Ints, gap: Bools, last: int) -> tuple[Ints, Ints, Ints]:
+    """Return leaf, first and last cell of each run of the numbers that the leaves admit, and of the missing cell.
+
+    ``gap``: whether each leaf admits that; nothing where no value is missing.
+    """
+    is_test = (low > 0) | (high < last)
+    if len(gap):
+        is_test |= ~gap
+    own = np.flatnonzero(is_test & (low <= high))
+    at_gap = np.flatnonzero(is_test & gap) if len(gap) else own[:0]
     beside = np.full(len(at_gap), last + 1)
-    return (
-        np.concatenate([own, at_gap]),
-        np.concatenate([column.low[own], beside]).astype(np.intp),
-        np.concatenate([column.high[own], beside]).astype(np.intp),
-    )
+    return np.concatenate([own, at_gap]), np.concatenate([low[own], beside]), np.concatenate([high[own], beside])
 
 
 @final
@@ -254,9 +260,11 @@ class NearSearch:
         self.prepared = prepared
         self.need = need
         self.boxes = leaf_boxes(prepared.predictor)
-        self.runs = _runs(prepared.predictor, self.boxes)
+        sizes = [count_cells(self.boxes, prepared.space[name]) for name in prepared.space.names]
+        #: Where the cells of each column begin, and M, (d + 1,).
+        self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.prices = prepared.settings.cost.prices(prepared.space)
-        self.column_of = np.repeat(np.arange(len(prepared.space.names)), np.diff(self.runs.first))
+        self.column_of = np.repeat(np.arange(len(prepared.space.names)), np.diff(self.first))
         self.tastes = tastes_of(prepared, _CLIMBS)
         self._known: dict[Any, tuple[Floats, Floats, int]] = {}
 
@@ -266,7 +274,7 @@ class NearSearch:
         settings = prepared.settings
         if not takes_sums(settings, prepared.space) or prepared.predictor.unseen:
             return None
-        need = TreeNeed.of(prepared.predictor, settings.target, settings.margin or 0.0)
+        need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
         if need is None or not np.isfinite(need.need).all():
             return None
         return cls(prepared, need)
@@ -280,7 +288,7 @@ class NearSearch:
     def cells(self, j: int, values: Floats) -> Ints:
         """Return the cells of a column's values."""
         column = self.boxes.columns.get(self.prepared.space.names[j])
-        last = int(self.runs.first[j + 1] - self.runs.first[j]) - 1
+        last = int(self.first[j + 1] - self.first[j]) - 1
         if isinstance(column, CellRanges):
             return np.where(values == MISSING, last, np.searchsorted(column.lefts, values))
         if isinstance(column, LevelSets):
@@ -296,52 +304,58 @@ class NearSearch:
 
     def _cells_of(self, j: int, start: float, part: Interval | Levels) -> tuple[Floats, Floats, int]:
         feature = self.prepared.space[self.prepared.space.names[j]]
-        column = self.boxes.columns.get(feature.name)
-        if isinstance(part, Levels):
-            values = np.array(part.values)
-        else:
-            inner = [*part.labels]
-            if isinstance(column, CellRanges) and not part.is_point:
-                lasts, firsts = column.sides_in(part)
-                lasts, firsts = lasts[np.isfinite(lasts)], firsts[np.isfinite(firsts)]
-                if feature.is_label(start):
-                    inner.append(part.clip(0.0))
-                else:
-                    lasts, firsts = lasts[lasts < start], firsts[firsts > start]
-                inner += [*lasts.tolist(), *firsts.tolist()]
-            values = np.array(inner, dtype=np.float64)
-        values = np.append(values, start)
+        values = values_of_cells([self.boxes], feature, start, part)
         priced = prices_of(self.prices[feature.name], feature, start, values)
         cells = self.cells(j, values)
-        home = int(cells[-1])
-        size = int(self.runs.first[j + 1] - self.runs.first[j])
+        home = int(cells[np.searchsorted(values, start)])
+        size = int(self.first[j + 1] - self.first[j])
         value, price = np.full(size, start), np.full(size, np.inf)
         order = np.argsort(-priced, kind="stable")  # the cheapest is written last
         value[cells[order]], price[cells[order]] = values[order], priced[order]
         value[home], price[home] = start, 0.0
         return value, price, home
 
+    @functools.cached_property
+    def runs(self) -> CellRuns | None:
+        """Return the runs of all leaves, which are kept as long as the predictor lives; None where there are many."""
+        predictor = self.prepared.predictor
+        if len(self.boxes.tree) > _FEW_LEAVES:
+            return None
+        if predictor not in _RUNS:
+            alive = np.isfinite(self.leaf_prices(np.zeros(int(self.first[-1]))))  # some are only for missing cells
+            _RUNS[predictor] = CellRuns.of(self.boxes, self.prepared.space, np.flatnonzero(alive))
+        return _RUNS[predictor]
+
+    def leaf_prices(self, prices: Floats) -> Floats:
+        """Return what the cheapest point of each leaf's box costs, (L,), by the prices of all cells (M,)."""
+        total = np.zeros(len(self.boxes.tree))
+        for j, name in enumerate(self.prepared.space.names):
+            column = self.boxes.columns.get(name)
+            own = prices[self.first[j] : self.first[j + 1]]
+            if isinstance(column, LevelSets):
+                total += np.where(column.admits[:, : len(own)], own, np.inf).min(axis=1)[column.part]
+            elif isinstance(column, CellRanges):
+                gap = column.gap if len(own) > len(column.lefts) + 1 else np.zeros(0, dtype=bool)
+                total += least_in_ranges(own, column.low, column.high, gap)
+        return total
+
     def run(self, people: Sequence[Person]) -> list[Met]:
         """Return what is met for people, each given in coordinates and with their reach."""
-        width = max(1, _AT_ONCE // max(len(self.runs.start), 1))
+        width = max(1, _AT_ONCE // max(len(self.boxes.tree), 1))
         found: list[Met] = []
         for k in range(0, len(people), width):
             found += _NearPeople(self, people[k : k + width]).met()
         return found
 
 
-_RUNS: WeakKeyDictionary[Predictor, CellRuns] = WeakKeyDictionary()
-
-
-def _runs(predictor: Predictor, boxes: LeafBoxes) -> CellRuns:
-    """Return the runs of a predictor's leaves; they are kept as long as it lives."""
-    if predictor not in _RUNS:
-        _RUNS[predictor] = CellRuns.of(boxes, predictor.space)
-    return _RUNS[predictor]
+_RUNS: Final[WeakKeyDictionary[Predictor, CellRuns]] = WeakKeyDictionary()
 
 
 class _NearPeople(AbstractNearPeople):
     """People who are searched for together; a state has the number of a cell for each column."""
+
+    first_rows = 0
+    improved = 4
 
     def __init__(self, search: NearSearch, people: Sequence[Person]) -> None:
         names = search.prepared.space.names
@@ -359,28 +373,65 @@ class _NearPeople(AbstractNearPeople):
         )
         self.search = search
         self.values = np.stack([np.concatenate([value for value, _, _ in own]) for own in of_people])
-        self.first = search.runs.first[:-1]
+        self.first = search.first[:-1]
         need = search.need
-        self.unsure = need.rounding + SUM_ROUNDING * float(np.abs(need.values).sum(axis=0).max(initial=0.0))
-        self.costs = np.full((len(people), len(search.boxes.tree)), np.inf)
-        self.costs[:, search.runs.untested] = 0.0
-        if len(search.runs.origin):
-            self.costs[:, search.runs.origin] = search.runs.least_prices(self.prices)
-        self.bounds = np.array([least_budget_of(search.boxes.tree, own, need.values, need) for own in self.costs])
-        self.look_within(np.full(len(people), np.inf))
+        self.unsure = need.rounding + START_MARGIN_ROUNDING * (search.prepared.margin or 0.0)
+        self.unsure += SUM_ROUNDING * max(float(np.abs(need.values).sum(axis=0).max(initial=0.0)), TINY)
+        self.costs = np.stack([search.leaf_prices(own) for own in self.prices])
+        self.bounds = np.array(list(map(self._bound, self.costs)))
+
+    def _bound(self, costs: Floats) -> float:
+        """Return the least budget of leaves that cost as much; infinite ones are out of reach."""
+        own = np.flatnonzero(np.isfinite(costs))
+        need = self.search.need
+        return least_budget_of(self.search.boxes.tree[own], costs[own], need.values[own], need)
 
     def look_within(self, limits: Floats) -> None:
-        """Look from now on at the leaves alone that some person reaches within the limit on their objective, (n,)."""
+        """Look from now on at points alone that cost no more than a limit on the objective of each person, (n,)."""
         search = self.search
-        is_near = np.asarray((self.costs <= limits[:, None]).any(axis=0))
-        kept = is_near[search.runs.origin]
-        runs = search.runs if kept.all() else search.runs.taken(kept)
+        self.limits = limits
+        is_near = np.asarray(((self.costs <= limits[:, None]) & np.isfinite(self.costs)).any(axis=0))
+        if search.runs is None:
+            runs = CellRuns.of(search.boxes, search.prepared.space, np.flatnonzero(is_near))
+        else:
+            runs = search.runs.taken(is_near[search.runs.origin])
         need = search.need
         self.scanner = Scanner(runs, need.values[runs.origin], need.values[runs.untested].sum(axis=0), need.need)
 
-    def narrow(self) -> None:
-        """Leave out the leaves that cost everybody more than the best point met."""
-        self.look_within(self.best)
+    def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
+        """Return which changes are worth scanning: those that cost less than a limit each, (B,), and lie within."""
+        return np.asarray((after < below[:, None]) & (after <= self.limits[who][:, None]))
+
+    def merit(self, gain: Floats, added: Floats) -> Floats:
+        """Return how good a change is; what gains the same does so whoever else's leaves are summed beside."""
+        return np.rint(gain / self.unsure) / added
+
+    def begin(self, who: Ints) -> None:
+        """Climb within a budget that grows from the least possible one until enough is met, at last within none."""
+        tastes = np.ones((1, len(self.first)))
+        if self.count > 1:
+            tastes = np.concatenate([tastes, self.tastes])
+        budgets = _FIRST_BUDGET * self.bounds
+        for _ in range(_BUDGETS):
+            left = who[np.isinf(self.most[who]) & (self.bounds[who] > 0.0)]
+            if not len(left):
+                break
+            limits = np.full(len(self.people), -np.inf)
+            limits[left] = budgets[left]
+            self.look_within(limits)
+            self.climb_from_home(left, tastes)
+            budgets *= _NEXT_BUDGET
+        left = who[np.isinf(self.most[who])]
+        if len(left):
+            self.look_within(np.where(np.isinf(self.most), np.inf, -np.inf))
+            self.climb_from_home(left, tastes)
+        self.look_within(self.most)
+
+    def look_at(self, who: Ints, below: Floats) -> None:
+        """Look from now on at these alone, each below a limit, (B,)."""
+        limits = np.full(len(self.people), -np.inf)
+        np.maximum.at(limits, who, below)
+        self.look_within(limits)
 
     def coordinates(self, who: Ints, states: States) -> Floats:
         """Return the coordinates (B, d) of states."""

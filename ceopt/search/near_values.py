@@ -432,7 +432,7 @@ class _ValuePeople(AbstractNearPeople):
     # ---- the search --------------------------------------------------------------------------------------------------
     def settle(self, who: Ints) -> None:
         """Bring each number of the best points as near as the target allows, the dearest first."""
-        states = self.points[who]
+        states = np.array([self.cheapest(i, 1)[0] for i in who.tolist()])
         order = np.argsort(-self.each(who, states), axis=1, kind="stable")
         for k in range(min(_SETTLED, states.shape[1])):
             column = order[:, k]

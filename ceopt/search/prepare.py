@@ -46,7 +46,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedModelError,
 )
-from ceopt.tolerances import REFUSED_BY_A_HAIR
+from ceopt.tolerances import REFUSED_BY_A_HAIR, START_MARGIN_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,6 +211,13 @@ class Prepared:
         if not self.is_reproducible:
             kept &= found > tie_width(predictor, target)
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
+
+    def slacks_beyond(self, coordinates: NDArray[np.float64], margin: float | None) -> NDArray[np.float64]:
+        """Return by how much rows (n, d) exceed the margin of a program, (n,); without a margin, their slack."""
+        if margin is None or (self.asks_model and margin == 0.0):
+            return self.slacks(coordinates)  # the library's own decision counts, ties included
+        least = margin * (1.0 + START_MARGIN_ROUNDING) + self.steps
+        return slack(self.predictor, coordinates, self.settings.target) - least
 
     def for_person(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
         """Return a copy for one person, given in coordinates, with margins that fit the magnitudes near that person.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,18 +21,17 @@ from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import row_relaxation
-from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
-from ceopt.search.least_costs import LeastCost, can_add_up
+from ceopt.search.least_costs import can_add_up
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding, Phase
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
-from ceopt.tolerances import CHEAPER, EQUAL_COSTS, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_ROUNDING
+from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -142,18 +142,23 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
         state = replace(state, starts=user_starts, found=state.found or user_starts)
-        is_left_to_bound = can_add_up(question.prepared) and not even_linear
-        if not settings.proof and settings.n == 1 and not is_left_to_bound:
-            near = _with_near_points(state)
-            if near is not None:
-                return near
-        if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
+        takes_near = _takes_near_points(state, even_linear=even_linear)
+        is_ordinary_sum = predictor.is_linear and not has_extreme_numbers(person.reach, question.space)
+        is_left_to_program = is_ordinary_sum and not even_linear
+        if is_left_to_program and not takes_near:
             return state
         began = time.perf_counter()
+        first_deadline = began + _START_TIME_SHARE * (question.deadline - began)
         try:
             stand_ins = [part for rule in settings.rules if not rule.is_large for part in rule.stand_ins(person.reach)]
+            if takes_near and not (settings.proof and stand_ins):
+                met = question.predictions.met(question.prepared, question.factual, person.reach, first_deadline)
+                if met is not None and (len(met.points) or math.isinf(met.bound)):
+                    near = [(question.cost(point), point) for point in points_of(question.space, met.points)]
+                    return _with_starts(state, near)
+            if is_left_to_program:
+                return state
             beside = [part for rule in settings.rules if rule.is_large for part in rule.stand_ins(person.reach)]
-            need = None if stand_ins else TreeNeed.of(predictor, settings.target, state.margin)
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
 
@@ -168,7 +173,6 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             settings.cost,
             settings.rules,
             tuple((part, _slack_of(part, question.space)) for part in beside),
-            need,
         )
         try:
             starts = search.run(
@@ -176,29 +180,30 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
                 person.reach,
                 _sample(state),
                 seed=settings.random_state,
-                deadlines=(began + _START_TIME_SHARE * (question.deadline - began), question.deadline),
+                deadlines=(first_deadline, question.deadline),
             )
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
-    both = tuple(sorted([*user_starts, *starts], key=lambda start: start[0]))
-    if state.found == user_starts:  # so far no search has found a start
+    return _with_starts(state, starts)
+
+
+def _takes_near_points(state: State, *, even_linear: bool) -> bool:
+    """Whether points are looked for in arrays: of trees always, of other models for one answer without a proof.
+
+    Where a linear score adds up, its bound comes with a point.
+    """
+    question = state.question
+    settings = question.settings
+    is_left_to_bound = can_add_up(question.prepared) and not even_linear
+    return question.prepared.predictor.is_trees or not (settings.proof or settings.n > 1 or is_left_to_bound)
+
+
+def _with_starts(state: State, starts: Sequence[Start]) -> State:
+    """Return the state that knows these starts besides the user's own."""
+    both = tuple(sorted([*state.starts, *starts], key=itemgetter(0)))
+    if state.found == state.starts:  # so far no search has found a start
         return replace(state, starts=both, found=both)
     return replace(state, starts=both)
-
-
-def _with_near_points(state: State) -> State | None:
-    """Return the state with the points of the search for many people, and their bound; None where it meets nothing."""
-    question = state.question
-    met = question.predictions.met(question.prepared, question.factual, question.person.reach)
-    if met is None or not (len(met.points) or math.isinf(met.bound)):
-        return None
-    cost = question.settings.cost
-    new = [(question.cost(point), point) for point in points_of(question.space, met.points)]
-    found = tuple(sorted([*state.starts, *new], key=lambda start: start[0]))
-    bound = cost.from_objective(met.bound) if math.isfinite(met.bound) else met.bound
-    if found and math.isclose(bound, found[0][0], rel_tol=2.0 * EQUAL_COSTS):
-        bound = found[0][0]
-    return replace(state, starts=found, found=found, least=LeastCost(bound))
 
 
 def _slack_of(part: Predictor, space: FeatureSpace) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
@@ -240,12 +245,7 @@ def _sample(state: State) -> NDArray[np.float64] | None:
 
 def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return by how much points (n, d) exceed the margin of the next program, (n,); without a margin, their slack."""
-    prepared = state.question.prepared
-    if state.margin is None or (prepared.asks_model and state.margin == 0.0):
-        # No margin: the library's own decision counts, ties included.
-        return prepared.slacks(points)
-    least = state.margin * (1.0 + START_MARGIN_ROUNDING) + prepared.steps
-    return slack(prepared.predictor, points, prepared.settings.target) - least
+    return state.question.prepared.slacks_beyond(points, state.margin)
 
 
 def budget_for_next(state: State) -> float | None:

@@ -27,7 +27,7 @@ from ceopt.search.near_points import NearSearch
 from ceopt.search.near_values import NearValues
 from ceopt.search.nearer import Point, Start
 from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
-from ceopt.solvers.deadline import without_deadline
+from ceopt.solvers.deadline import until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 
@@ -127,8 +127,9 @@ class Predictions:
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
-        #: Of a question without proof the search for near points, what it met by factual, and who is asked about next.
-        self._near: list[NearSearch | NearValues | None] = []
+        #: The search for near points of the question asked last, by its settings; and where no proof is asked for, what
+        #: it met by factual, and who is asked about next.
+        self._near: tuple[CheckedSettings, NearSearch | NearValues | None] | None = None
         self._met: dict[tuple[float, ...], Met] = {}
         self._expected: dict[tuple[float, ...], Point] = {}
 
@@ -149,23 +150,21 @@ class Predictions:
         for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
             self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
 
-    def met(self, prepared: Prepared, factual: Point, reach: Reach) -> Met | None:
-        """Return what is met near a person; None where the model, the cost or a rule takes another search.
+    def met(self, prepared: Prepared, factual: Point, reach: Reach, deadline: float) -> Met | None:
+        """Return what is met near a person until a deadline; None if model, cost or a rule take another search.
 
-        All people of :meth:`expect` are searched for with the first of them, and the model is asked about their points.
+        Without a proof all people of :meth:`expect` are searched for with the first of them, as long as it takes, and
+        the model is asked about their points.
         """
         space = prepared.space
         key = _key(space, factual)
-        if key in self._met:
-            return self._met[key]
-        if not self._near:
-            self._near.append(NearSearch.of(prepared) or NearValues.of(prepared))
-        (search,) = self._near
-        if search is None:
-            return None
+        search = self._search(prepared)
+        if search is None or key in self._met:
+            return self._met.get(key)
         people, self._expected = self._expected, {}
-        if key not in people:
-            return search.run([(factual, reach)])[0]
+        if key not in people or prepared.settings.proof:
+            with until(deadline):
+                return search.run([(factual, reach)])[0]
         away = [
             point for name, point in people.items() if name == key or not (self.of(point, prepared) or (None, False))[1]
         ]
@@ -177,6 +176,12 @@ class Predictions:
     def expect(self, prepared: Prepared, factuals: Sequence[Point]) -> None:
         """Note people who are asked about next."""
         self._expected = {_key(prepared.space, point): point for point in factuals}
+
+    def _search(self, prepared: Prepared) -> NearSearch | NearValues | None:
+        if self._near is None or self._near[0] is not prepared.settings:
+            self._near = (prepared.settings, NearSearch.of(prepared) or NearValues.of(prepared))
+            self._met = {}
+        return self._near[1]
 
     def of(self, point: Point, prepared: Prepared) -> tuple[Any, bool, float] | None:
         """Return the prediction of a point, whether it meets the target, and the point's share of the call's seconds.

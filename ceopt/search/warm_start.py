@@ -7,10 +7,13 @@ The search works on a grid: of each column the values worth trying for one perso
 A point of the grid is written as its indices, one a column, so that a step along a column is a step of its index.
 
 The best rows of the data are taken as they are, and brought nearer. On the grid it goes in four steps. It *sifts*
-points that are at hand, from the data or the model's leaves, for cheap ones that reach the target; it *climbs* from the
-factual to the target by moves that bring it nearest for their price; it *improves* the cheapest points by single
-changes and by exchanges of two; and where the model is not made of trees, it does so again on a finer grid around the
-best. Where a rule by a model of its own refuses many points, all begins again on the splits of both models.
+points that are at hand for cheap ones that reach the target; it *climbs* from the factual to the target by moves that
+bring it nearest for their price; it *improves* the cheapest points by single changes and by exchanges of two; and where
+the model is not made of trees, it does so again on a finer grid around the best. Where a rule by a model of its own
+refuses many points, all begins again on the splits of both models.
+
+Most questions about trees take the search of :mod:`~ceopt.search.near_points` instead. What is left to this one are
+joint costs, rules that mend or are slow or stand for a model, and models whose leaves tell no need.
 """
 
 from __future__ import annotations
@@ -27,10 +30,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.leaf_boxes import GridLeaves, cell_ends, leaf_boxes
-from ceopt.formulations.predictors.tree_bounds import least_budget
+from ceopt.formulations.predictors.leaf_boxes import leaf_boxes, values_of_cells
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.deadline import OutOfTimeError
@@ -39,8 +41,8 @@ from ceopt.tolerances import CHEAPER_START
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.predictors.leaf_boxes import LeafBoxes
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.tree_bounds import TreeNeed
 
 #: Places in a grid, one a column.
 Indices = NDArray[np.intp]
@@ -203,7 +205,7 @@ def grid_around(
     *,
     factual: Mapping[str, float],
     reach: Reach,
-    ends: Sequence[Mapping[str, tuple[Floats, Floats]]] = (),
+    boxes: Sequence[LeafBoxes] = (),
     through: Sequence[Floats] = (),
 ) -> ValueGrid:
     """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
@@ -218,15 +220,8 @@ def grid_around(
     for j, feature in enumerate(space):
         part = reach[feature.name]
         start = factual[feature.name]
-        values = {start, *part.labels}
-        for of_model in ends:
-            if feature.name in of_model:
-                values.update(_nearest_ends(*of_model[feature.name], start, is_label=feature.is_label(start)).tolist())
-        if isinstance(part, Interval) and feature.is_label(start) and not part.is_point:
-            values.add(part.clip(0.0))  # the amounts are a cell of their own, even where no cut parts them
-        if isinstance(part, Levels):
-            values = {start, *part.values}
-        elif not predictor.is_trees and not part.is_point:
+        values = set(values_of_cells(boxes, feature, start, part).tolist())
+        if isinstance(part, Interval) and not predictor.is_trees and not part.is_point:
             home = start
             if start in part.labels:
                 home = part.clip(0.0)
@@ -243,19 +238,6 @@ def grid_around(
     mend = functools.partial(mended_points, rules, space, factual) if is_mended else None
     joint_price = functools.partial(cost.objectives, space, factual) if cost.is_joint or is_mended else None
     return ValueGrid(tuple(space.names), tuple(columns), tuple(column_prices), np.array(indices), joint_price, mend)
-
-
-def _nearest_ends(lasts: Floats, firsts: Floats, start: float, *, is_label: bool) -> Floats:
-    """Return of each of a model's cells the value nearest to the factual, given the values beside each threshold.
-
-    A model of trees is the same all over a cell, so that a second value of one cell would only cost more. Next to a cut
-    lie the last value left of it and the first right of it: one of them is the nearest of its cell, namely the one on
-    the far side from the factual; both are where the factual lies between them, and of a column that holds a label,
-    where no amount is nearer than another.
-    """
-    if is_label:
-        return np.concatenate([lasts, firsts])
-    return np.concatenate([lasts[lasts < start], firsts[firsts > start]])
 
 
 def _steps_to(part: Interval, start: float, goals: Sequence[float]) -> set[float]:
@@ -298,13 +280,6 @@ _ROWS_TRIED, _ROWS_CHEAPENED = 60, 2
 _TASTE = 0.5
 #: Rows that are scored between two looks at the clock, and at first.
 _ROWS, _FIRST_ROWS = 4000, 64
-#: Leaves whose cheapest points are tried, the cheapest first.
-_CORNERS = 2000
-#: Off the leaves, climbs begin within this many times the least budget that the leaves allow, then this many times the
-#: last, so often at most.
-_FIRST_BUDGET, _NEXT_BUDGET, _BUDGETS = 1.35, 1.8, 8
-#: What scoring all changes of a point off the leaves costs, in rows.
-_LEAVES_AS_ROWS = 20
 #: Rows times trees that are scored in all, about two seconds: a count, and not a time, so that the same person gets the
 #: same start whatever else the machine does.
 _WORK = 20_000_000
@@ -334,8 +309,6 @@ class StartSearch:
         What a point costs and must keep.
     beside
         Further models that have to decide so, where a rule asks for that, and the slack of each.
-    need
-        What the target needs of the leaves, of a model of trees whose slack that is.
     """
 
     predictor: Predictor
@@ -343,7 +316,6 @@ class StartSearch:
     cost: AbstractCost
     rules: Sequence[AbstractRule]
     beside: Sequence[tuple[Predictor, Callable[[Floats], Floats]]] = ()
-    need: TreeNeed | None = None
 
     def run(
         self,
@@ -408,25 +380,17 @@ class StartSearch:
             self.rules,
             factual=factual,
             reach=reach,
-            ends=[cell_ends(own, reach) for own in boxes],
+            boxes=boxes,
         )
         grid = around()
-        leaves = None
-        if self.need is not None and grid.mend is None and not self.predictor.unseen:
-            own = GridLeaves.of(boxes[0], grid.names, grid.columns, self.need.values)
-            own, need = self.need.among(own, single=True)
-            leaves = _LeafSlack(grid, need, own, additive=self.cost.additive)
-            if math.isinf(leaves.least):
-                return [], False
-        search = _GridSearch(grid, self.slack, check.is_kept, effort, leaves)
+        search = _GridSearch(grid, self.slack, check.is_kept, effort)
         rng = np.random.default_rng(seed)
         candidates: list[Floats] = []
         try:
             at_hand = grid.random(_SAMPLES, rng) if rows is None else grid.next_to(rows)
             search.sift(np.unique(at_hand, axis=0))
-            search.sift_leaves()
             tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(grid.names))))
-            search.climb_alone()  # as what it finds bounds the others
+            search.climb(np.ones((1, len(grid.names))))  # alone, as what it finds bounds the others
             search.climb(tastes)
             search.improve()
             candidates += search.points()
@@ -506,48 +470,6 @@ class StartSearch:
         return point
 
 
-class _LeafSlack:
-    """Slacks of all points one change away from a point, off the leaves: by how much each reaches the target.
-
-    They are those of points that cost at most a limit, as dearer leaves are left out, and only up to the rounding of
-    sums: who takes a point asks the model's own sum.
-    """
-
-    def __init__(self, grid: ValueGrid, need: TreeNeed, leaves: GridLeaves, *, additive: bool) -> None:
-        self.grid = grid
-        self.need = need
-        self.all = leaves
-        self.costs = leaves.least_prices(grid.prices, additive=additive)
-        self.least = least_budget(leaves, self.costs, need)
-        self.limit = math.inf
-        self.leaves = leaves
-
-    def within(self, limit: float) -> None:
-        """Leave out the leaves that cost more than a limit."""
-        self.limit = limit
-        self.leaves = self.all.taken(self.costs <= limit)
-
-    def of(self, changes: SingleChanges) -> Floats:
-        """Return the slack after each change, (n,)."""
-        result = np.empty(len(changes))
-        first = np.cumsum([0, *map(len, self.grid.columns)])[changes.column]
-        for owner in np.unique(changes.owner).tolist():
-            sums = np.concatenate(self.leaves.sums_by_column(changes.points[owner]))
-            slacks = (sums - self.need.need).min(axis=1) + self.need.rounding
-            own = changes.owner == owner
-            result[own] = slacks[first[own] + changes.value[own]]
-        return result
-
-    def corners(self, most: int, below: float) -> Indices:
-        """Return the cheapest points of the boxes of the cheapest leaves, below a price."""
-        order = np.argsort(self.costs, kind="stable")[:most]
-        leaves = self.all.taken(order[self.costs[order] < below])
-        points = np.tile(self.grid.factual, (len(leaves), 1))
-        for j in leaves.split:
-            points[:, j] = leaves.cheapest(j, self.grid.prices[j])
-        return np.unique(points, axis=0)
-
-
 class _Effort:
     """What a search may spend: rows to score, and the time until a deadline."""
 
@@ -621,13 +543,11 @@ class _GridSearch:
         slack: Callable[[Floats], Floats],
         is_kept: Callable[[Floats], bool],
         effort: _Effort,
-        leaves: _LeafSlack | None = None,
     ) -> None:
         self.grid = grid
         self.slack = slack
         self.is_kept = is_kept
         self.effort = effort
-        self.leaves = leaves
         #: By the set of changed columns: price and indices.
         self.cheapest: dict[bytes, tuple[float, Indices]] = {}
         self.least = math.inf
@@ -663,29 +583,6 @@ class _GridSearch:
                 if count >= _IMPROVED or self.is_late:
                     break
 
-    def sift_leaves(self) -> None:
-        """Keep the cheapest corners of leaves that reach the target: of a single tree, the best is the answer."""
-        if self.leaves is not None and not self.is_late:
-            self.sift(self.leaves.corners(_CORNERS, self.least))
-
-    def climb_alone(self) -> None:
-        """Climb with no taste; off the leaves within a budget that grows from the least possible one."""
-        even = np.ones((1, len(self.grid.names)))
-        if self.leaves is None:
-            self.climb(even)
-            return
-        budget = _FIRST_BUDGET * self.leaves.least
-        for _ in range(_BUDGETS):
-            if budget >= self.least or self.is_late or budget == 0.0:
-                break
-            self.leaves.within(budget)
-            self.climb(even)
-            budget *= _NEXT_BUDGET
-        if math.isinf(self.least) and not self.is_late:
-            self.leaves.within(math.inf)
-            self.climb(even)
-        self.leaves.within(self.least)
-
     def climb(self, tastes: Floats) -> None:
         """Leave the factual by the moves that gain most slack for their price, several climbs at once.
 
@@ -708,10 +605,8 @@ class _GridSearch:
             changes = grid.changes(points)
             costs = grid.prices_after(changes)
             near = costs < self.least * (1.0 - CHEAPER_START)
-            if self.leaves is not None:
-                near &= costs <= self.leaves.limit
             changes, costs = changes.taken(near), costs[near]
-            reached = self._slacks_after(changes)
+            reached = self._slacks(changes.after())
             self._keep_cheapest(changes, costs, reached)
             owner, column = changes.owner, changes.column
             with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
@@ -749,8 +644,6 @@ class _GridSearch:
             costs = self.grid.prices_after(changes)
             order = np.argsort(costs, kind="stable")
             order = order[(costs[order] < price * (1.0 - CHEAPER_START)) & (costs[order] > 0)]
-            if self.leaves is not None:
-                order = order[self._slacks_after(changes.taken(order)) >= 0.0]
             for part in _parts(order):
                 trials = changes.taken(part).after()
                 for k in np.flatnonzero(self._slacks(trials) >= 0.0):
@@ -766,8 +659,6 @@ class _GridSearch:
         if not len(cheapest):
             return
         points = changes.taken(cheapest).after()
-        if self.leaves is not None:  # its slacks are rounded
-            points = points[self._slacks(points) >= 0]
         for point, price in zip(points, self.grid.price(points), strict=True):
             if self._keep(point, price) or self.is_late:
                 return
@@ -781,13 +672,6 @@ class _GridSearch:
             self.cheapest[changed] = (float(price), point)
         self.least = min(self.least, float(price))
         return True
-
-    def _slacks_after(self, changes: SingleChanges) -> Floats:
-        """Return the slack after each change: off the leaves where that may be, else of the points themselves."""
-        if self.leaves is None:
-            return self._slacks(changes.after())
-        self.effort.rows -= _LEAVES_AS_ROWS * len(np.unique(changes.owner))
-        return self.leaves.of(changes)
 
     def _slacks(self, points: Indices) -> Floats:
         """Return the slack of each point, minus infinity for those that no time was left for."""

@@ -194,7 +194,8 @@ def _has_labels(question: Question) -> bool:
 def trees(question: Question, need: TreeNeed, cost_in_hand: float) -> LeastCost:
     """Return the least cost that the leaves allow, or that of the cheapest known point, if no cell is left below it."""
     cost = question.settings.cost
-    cutoff = CostCutoff(question.space, question.factual, cost, 0.0)
+    budget = cost.to_objective(cost_in_hand) if math.isfinite(cost_in_hand) else math.inf
+    cutoff = CostCutoff(question.space, question.factual, cost, budget)
     share = max(question.settings.relative_gap - ROUNDED_GAP, EQUAL_COSTS)  # the answer is yet to be rounded
     below = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
     predictor = question.prepared.predictor

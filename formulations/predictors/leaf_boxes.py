@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, route
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.encoding import Column
+    from ceopt.formulations.space.feature import Feature
     from ceopt.solvers.checks import Floats
 
 Ints = NDArray[np.intp]
@@ -460,8 +461,23 @@ class GridLeaves:
     origin: Ints
 
     @classmethod
-    def of(cls, boxes: LeafBoxes, names: Sequence[str], columns: Sequence[Floats], values: Floats) -> GridLeaves:
-        """Return the leaves of a model that a grid reaches, with these values (L, m) for its leaves."""
+    def of(
+        cls,
+        boxes: LeafBoxes,
+        names: Sequence[str],
+        columns: Sequence[Floats],
+        values: Floats,
+        prices: Sequence[Floats] = (),
+        *,
+        budget: float = math.inf,
+        additive: bool = True,
+    ) -> GridLeaves:
+        """Return the leaves of a model that a grid reaches within a budget, with these values (L, m) for its leaves.
+
+        Prices are those of the columns' values; what a leaf costs at least is their sum, or where they are not
+        ``additive`` the greatest.
+        """
+        costs = np.zeros(len(boxes.tree))
         index = np.arange(len(boxes.tree))
         found: dict[str, dict[int, Any]] = {"low": {}, "high": {}, "gap": {}, "part": {}, "admits": {}}
         for j in sorted(range(len(names)), key=lambda k: len(columns[k])):
@@ -487,8 +503,12 @@ class GridLeaves:
                     alive = alive | own["gap"]
             for key, array in own.items():
                 found[key][j] = array
+            if budget < math.inf:
+                least = _least_prices(prices[j], own, found["admits"].get(j))
+                costs = costs + least if additive else np.maximum(costs, least)
+                alive &= costs <= budget
             if not alive.all():
-                index = index[alive]
+                index, costs = index[alive], costs[alive]
                 for key in ("low", "high", "gap", "part"):
                     found[key] = {k: array[alive] for k, array in found[key].items()}
         return cls(tuple(columns), boxes.tree[index], values[index], **found, origin=index)
@@ -541,28 +561,21 @@ class GridLeaves:
         return len(self.columns[j]) - (j in self.gap)
 
     # ---- prices ------------------------------------------------------------------------------------------------------
-    def cheapest(self, j: int, prices: Floats) -> Ints:
-        """Return which of the values of a split column that each leaf admits has the least price, (L,)."""
-        if j in self.part:
-            best = np.where(self.admits[j], prices, np.inf).argmin(axis=1)
-            return np.asarray(best[self.part[j]])
-        last = len(self.columns[j]) - 1
-        if j not in self.gap:
-            return _range_argmin(prices, self.low[j], self.high[j])
-        is_number = self.low[j] <= self.high[j]
-        best = np.full(len(self), last)
-        best[is_number] = _range_argmin(prices[:-1], self.low[j][is_number], self.high[j][is_number])
-        return np.where(self.gap[j] & (prices[last] < prices[best]), last, best)
-
     def column_prices(self, prices: Sequence[Floats]) -> dict[int, Floats]:
         """Return by split column the least price of the values that each leaf admits, (L,)."""
-        return {j: prices[j][self.cheapest(j, prices[j])] for j in self.split}
+        parts: dict[str, Mapping[int, NDArray[Any]]]
+        parts = {"low": self.low, "high": self.high, "gap": self.gap, "part": self.part}
+        found = {}
+        for j in self.split:
+            own = {key: arrays[j] for key, arrays in parts.items() if j in arrays}
+            found[j] = _least_prices(prices[j], own, self.admits.get(j))
+        return found
 
-    def least_prices(self, prices: Sequence[Floats], *, additive: bool = True) -> Floats:
+    def least_prices(self, prices: Sequence[Floats]) -> Floats:
         """Return what the cheapest point of each leaf's box costs at least, (L,)."""
         total = np.zeros(len(self))
         for own in self.column_prices(prices).values():
-            total = total + own if additive else np.maximum(total, own)
+            total += own
         return total
 
     def best_by_value(self, j: int, tree: Ints, worth: Floats, room: Floats, prices: Floats) -> Floats:
@@ -605,73 +618,32 @@ class GridLeaves:
         least = home - np.searchsorted(falling, room, side="right") + 1
         return np.maximum(self.low[j], least), np.minimum(self.high[j], most)
 
-    # ---- scores ------------------------------------------------------------------------------------------------------
-    def inside(self, j: int, place: int) -> Bools:
-        """Return which leaves admit a value of a split column, (L,)."""
-        if j in self.part:
-            return np.asarray(self.admits[j][:, place][self.part[j]])
-        if j in self.gap and place == len(self.columns[j]) - 1:
-            return self.gap[j]
-        return (self.low[j] <= place) & (place <= self.high[j])
 
-    def sums_by_column(self, point: Ints) -> list[Floats]:
-        """Return, per column, the sums of the leaves reached from a point by each of the column's values, (n, m).
-
-        A leaf counts for a column's value if it admits that, and the point in all other columns.
-        """
-        split = self.split
-        outside = {j: ~self.inside(j, int(point[j])) for j in split}
-        misses = np.zeros(len(self), dtype=np.int16)
-        for each in outside.values():
-            misses += each
-        near = np.flatnonzero(misses <= 1)
-        misses = misses[near]
-        home = near[misses == 0]
-        total = self.values[home].sum(axis=0)
-        found = []
-        for j, values in enumerate(self.columns):
-            if j not in outside:
-                found.append(np.tile(total, (len(values), 1)))
-                continue
-            leaves = near[(misses == 0) | outside[j][near]]
-            found.append(self._sums(j, leaves))
-        return found
-
-    def _sums(self, j: int, leaves: Ints) -> Floats:
-        """Return the sums of some leaves by the value of a column, (n, m)."""
-        count = len(self.columns[j])
-        result = np.empty((count, self.values.shape[1]))
-        for k, weights in enumerate(self.values[leaves].T):
-            if j in self.part:
-                by_part = np.bincount(self.part[j][leaves], weights, len(self.admits[j]))
-                result[:, k] = by_part @ self.admits[j]
-                continue
-            low, high, of_numbers = self.low[j][leaves], self.high[j][leaves], weights
-            if j in self.gap:
-                of_numbers = np.where(low <= high, weights, 0.0)
-            begins = np.bincount(low, of_numbers, count + 1)
-            ends = np.bincount(high + 1, of_numbers, count + 1)
-            result[:, k] = np.cumsum(begins - ends)[:count]
-            if j in self.gap:
-                result[count - 1, k] = weights[self.gap[j][leaves]].sum()
-        return result
+def _least_prices(prices: Floats, own: Mapping[str, NDArray[Any]], admits: Bools | None) -> Floats:
+    """Return the least price of the values that each leaf admits, (L,), by what :class:`GridLeaves` has of a column."""
+    if admits is not None:
+        return np.asarray(np.where(admits, prices, np.inf).min(axis=1)[own["part"]])
+    return least_in_ranges(prices, own["low"], own["high"], own.get("gap", np.zeros(0, dtype=bool)))
 
 
-def _range_argmin(values: Floats, low: Ints, high: Ints) -> Ints:
-    """Return where the least of ``values[low] ... values[high]`` stands, for many ranges at once."""
-    levels = [np.arange(len(values))]
-    while 2 ** len(levels) <= len(values):
+def least_in_ranges(prices: Floats, low: Ints, high: Ints, gap: Bools) -> Floats:
+    """Return the least of ``prices[low] ... prices[high]``, and of the last price where ``gap`` says so, (L,).
+
+    Infinite where there is none; an empty ``gap`` says so nowhere.
+    """
+    levels = [prices]  # the least of 1, 2, 4, ... prices from each on
+    while 2 ** len(levels) <= len(prices):
         half = 2 ** (len(levels) - 1)
-        first, second = levels[-1][:-half], levels[-1][half:]
-        levels.append(np.where(values[second] < values[first], second, first))
-    lengths = high - low + 1
-    found = np.empty(len(low), dtype=np.intp)
-    depth = np.frexp(lengths)[1] - 1
-    for k in np.unique(depth).tolist():
-        own = depth == k
-        first, second = levels[k][low[own]], levels[k][high[own] - 2**k + 1]
-        found[own] = np.where(values[second] < values[first], second, first)
-    return found
+        levels.append(np.minimum(levels[-1], np.append(levels[-1][half:], np.full(half, np.inf))))
+    width = np.maximum(high - low + 1, 1)
+    depth = np.frexp(width)[1] - 1
+    first = np.minimum(low, len(prices) - 1)
+    table = np.stack(levels)
+    found = np.minimum(table[depth, first], table[depth, np.maximum(high + 1 - (1 << depth), first)])
+    found[low > high] = np.inf
+    if len(gap):
+        found[gap] = np.minimum(found[gap], prices[-1])
+    return np.asarray(found)
 
 
 def _raise_ranges(best: Floats, tree: Ints, low: Ints, high: Ints, worth: Floats) -> None:
@@ -697,13 +669,25 @@ def _raise_ranges(best: Floats, tree: Ints, low: Ints, high: Ints, worth: Floats
         np.maximum(best, above, out=best)
 
 
-def cell_ends(boxes: LeafBoxes, reach: Reach) -> dict[str, tuple[Floats, Floats]]:
-    """Return by column of numbers the last amount left of each threshold that parts the reach, and the first right."""
-    found = {}
-    for name, column in boxes.columns.items():
-        part = reach[name]
-        if isinstance(column, CellRanges) and isinstance(part, Interval):
+def values_of_cells(forests: Sequence[LeafBoxes], feature: Feature, start: float, part: Interval | Levels) -> Floats:
+    """Return of each cell of a column in reach the value nearest to the person's ``start``, ascending, that among them.
+
+    A model of trees is the same all over a cell, so that a second value of one cell would only cost more. Next to a cut
+    lie the last value left of it and the first right of it: one of them is the nearest of its cell, namely the one on
+    the far side from the person; both are where the person lies between them, and of a column that holds a label, where
+    no amount is nearer than another.
+    """
+    if isinstance(part, Levels):
+        return np.unique([start, *part.values])
+    is_label = feature.is_label(start)
+    values = [np.array([start, *part.labels])]
+    for boxes in forests:
+        column = boxes.columns.get(feature.name)
+        if isinstance(column, CellRanges):
             lasts, firsts = column.sides_in(part)
             parts_amounts = np.isfinite(lasts) & np.isfinite(firsts)
-            found[name] = (lasts[parts_amounts], firsts[parts_amounts])
-    return found
+            lasts, firsts = lasts[parts_amounts], firsts[parts_amounts]
+            values += [lasts[(lasts < start) | is_label], firsts[(firsts > start) | is_label]]
+    if is_label and not part.is_point:  # the amounts are a cell of their own, even where no cut parts them
+        values.append(np.array([part.clip(0.0)]))
+    return np.unique(np.concatenate(values))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
@@ -63,40 +65,50 @@ def least_objective(
 ) -> tuple[float, Literal["bound", "cells"]]:
     """Return a lower bound on the objective of a point that reaches the need, and what proves it.
 
-    Cells are probed where the least budget is less than ``below``, an objective of interest. The cut-off gives prices.
+    The cut-off gives prices and the objective of a point in hand. Cells are probed where the least budget is less than
+    ``below``, an objective of interest.
     """
-    columns, leaves = _reached(predictor, reach, need)
-    leaves, need = need.among(leaves)
-    prices = [column.prices(cutoff) for column in columns]
+    leaves, prices = _reached(predictor, reach, cutoff, need)[1:]
+    leaves, told = need.among(leaves)
     costs = leaves.least_prices(prices)
-    bound = least_budget(leaves, costs, need)
-    if bound < below < np.inf and probed(leaves.taken(costs <= below), prices, need, below).is_empty:
+    bound = least_budget(leaves, costs, told)
+    if bound == math.inf and cutoff.budget < math.inf:  # it may be more than what is in hand
+        return least_objective(predictor, reach, replace(cutoff, budget=math.inf), need, below=below)
+    if bound < below < np.inf and probed(leaves.taken(costs <= below), prices, told, below).is_empty:
         return below, "cells"
     return bound, "bound"
 
 
-def _reached(predictor: Predictor, reach: Reach, need: TreeNeed | None) -> tuple[list[_CellsInReach], GridLeaves]:
-    """Return the cells of the columns, and the leaves that they reach, with the values that the need asks of them."""
+def _reached(
+    predictor: Predictor, reach: Reach, cutoff: CostCutoff | None, need: TreeNeed | None
+) -> tuple[list[_CellsInReach], GridLeaves, list[Floats]]:
+    """Return the cells of the columns, the leaves that they reach within a cut-off, and the cells' prices there.
+
+    The leaves have the values that the need asks of them.
+    """
     boxes = leaf_boxes(predictor)
     columns = [_CellsInReach.of(boxes, name, reach[name]) for name in predictor.space.names]
     values = boxes.values if need is None else need.values
-    return columns, GridLeaves.of(boxes, predictor.space.names, [column.values for column in columns], values)
+    cells = [column.values for column in columns]
+    if cutoff is None:
+        return columns, GridLeaves.of(boxes, predictor.space.names, cells, values), []
+    prices = [column.prices(cutoff) for column in columns]
+    budget, additive = cutoff.budget, cutoff.cost.additive
+    leaves = GridLeaves.of(boxes, predictor.space.names, cells, values, prices, budget=budget, additive=additive)
+    return columns, leaves, prices
 
 
 def _left(
     predictor: Predictor, reach: Reach, cutoff: CostCutoff | None, need: TreeNeed | None
 ) -> tuple[list[_CellsInReach], GridLeaves, tuple[NDArray[np.bool_], ...]]:
     """Return the cells of the columns, the leaves that are left, and which of the cells are."""
-    columns, leaves = _reached(predictor, reach, need)
+    columns, leaves, prices = _reached(predictor, reach, cutoff, need)
     kept = tuple(np.ones(len(column.values), dtype=bool) for column in columns)
-    if cutoff is not None:
-        prices = [column.prices(cutoff) for column in columns]
-        leaves = leaves.taken(leaves.least_prices(prices, additive=cutoff.cost.additive) <= cutoff.budget)
-        if need is not None and cutoff.cost.additive:
-            leaves, need = need.among(leaves)
-            cells = probed(leaves, prices, need, cutoff.budget)
-            leaves = leaves.taken(np.searchsorted(leaves.origin, cells.leaves.origin))
-            kept = cells.kept
+    if need is not None and cutoff is not None and cutoff.cost.additive:
+        leaves, need = need.among(leaves)
+        cells = probed(leaves, prices, need, cutoff.budget)
+        leaves = leaves.taken(np.searchsorted(leaves.origin, cells.leaves.origin))
+        kept = cells.kept
     return columns, leaves, kept
 
 

@@ -99,10 +99,10 @@ class TreeNeed:
         rounding = 2.0 * tie_width(predictor, target)
         return cls(values @ weights / divisor, levels - base, rounding, reliefs, raised - base)
 
-    def among(self, leaves: GridLeaves, *, single: bool = False) -> tuple[GridLeaves, TreeNeed]:
+    def among(self, leaves: GridLeaves) -> tuple[GridLeaves, TreeNeed]:
         """Return leaves with their values for all that these have to reach, and the need of these leaves.
 
-        A sum is asked for once where no leaf has a relief, and else twice, unless ``single``.
+        A sum is asked for once where no leaf has a relief, and else twice.
         """
         values, need = [], []
         for k, raised in enumerate(self.raised.tolist()):
@@ -112,7 +112,7 @@ class TreeNeed:
             is_exact = is_raised and not reliefs.any()
             values.append(own)
             need.append(raised if is_exact else self.need[k])
-            if is_raised and not is_exact and not single:
+            if is_raised and not is_exact:
                 values.append(own + reliefs)
                 need.append(raised)
         told = replace(self, need=np.array(need), raised=np.full(len(need), -np.inf))

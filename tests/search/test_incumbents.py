@@ -14,6 +14,7 @@ from ceopt.oracle.model import ModelOracle
 from ceopt.search.search import are_same
 from ceopt.search.solve_check_repair import nth_start_cost
 from ceopt.search.solve_program import ProgramSolver
+from ceopt.search.state import Predictions
 from ceopt.search.warm_start import StartSearch
 from ceopt.solvers import registry
 
@@ -92,10 +93,11 @@ def test_a_point_that_fails_the_check_is_left_out(forest, monkeypatch):
 def test_what_the_solver_met_and_what_the_start_search_met_are_both_given(forest, monkeypatch):
     row, words = forest.rows.iloc[[0]], {"target": forest.target, "data": forest.data, "diversity": "incumbents"}
     both = ceopt.explain(forest.model, row, forest.space, n=30, **words)
+    monkeypatch.setattr(Predictions, "met", lambda *_args: None)
     monkeypatch.setattr(StartSearch, "run", lambda *_args, **_words: [])
     solver_only = ceopt.explain(forest.model, row, forest.space, n=30, **words)
 
-    assert 1 < len(solver_only) < len(both) < 30
+    assert 1 < len(solver_only) < len(both) <= 30
     assert solver_only[0].cost == pytest.approx(both[0].cost, rel=1e-6)
 
 
@@ -108,9 +110,9 @@ def test_the_program_has_room_for_n(forest, monkeypatch):
     for n in (1, 3):
         ceopt.explain(forest.model, forest.rows.iloc[[0]], forest.space, n=n, **words)
 
-    costs = [cost for cost, _ in asked[0].starts]
-    assert len(costs) > 3
-    assert [ask.budget for ask in asked] == [costs[0], costs[2]]
+    least, costs = ([cost for cost, _ in ask.starts] for ask in asked)
+    assert len(costs) >= 3
+    assert [ask.budget for ask in asked] == [least[0], costs[2]]
     assert [ask.n_incumbents for ask in asked] == [0, 2]
 
 

@@ -87,6 +87,7 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
     search = NearSearch.of(prepared)
     assert search is not None
     group = _NearPeople(search, people_of(prepared, data, 4))
+    group.look_within(np.full(4, np.inf))
     rng = np.random.default_rng(0)
     for who in range(4):
         states = group.home[[who]].copy()

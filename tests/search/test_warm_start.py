@@ -56,7 +56,8 @@ def test_of_much_data_a_sample_is_looked_at_that_has_no_row_twice(monkeypatch: p
     monkeypatch.setattr(StartSearch, "run", lambda _self, _factual, _reach, rows, **_: seen.append(rows) or [])
     data = pd.DataFrame({"a": np.arange(2500) / 100.0})
     space = FeatureSpace.infer(data, continuous=["a"])
-    result = ceopt.explain(TreeEnsemble([STUMP], labels=("bad", "good")), data.iloc[0], space, target="good", data=data)
+    model = TreeEnsemble([STUMP], labels=("bad", "good"))
+    result = ceopt.explain(model, data.iloc[0], space, target="good", data=data, cost="linf")
     assert result.status == "optimal"
     (rows,) = seen
     assert len(np.unique(rows)) == len(rows) == 2000
