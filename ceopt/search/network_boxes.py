@@ -88,7 +88,6 @@ def least_by_boxes(
     cost_in_hand: float = math.inf,
     deadline: float = math.inf,
     work: float = WORK,
-    most_boxes: int | None = None,
 ) -> LeastCost | None:
     """Return the least cost of one person under a network; None where a cost is joint or the network too large.
 
@@ -107,8 +106,8 @@ def least_by_boxes(
         Of the cheapest point that is known, if there is one.
     deadline
         On the clock of ``time.perf_counter``.
-    work, most_boxes
-        The most that the search may cost, and boxes that it may bound.
+    work
+        The most that the search may cost.
     """
     predictor = prepared.predictor
     settings = prepared.settings
@@ -126,8 +125,8 @@ def least_by_boxes(
     asked = AskedNetwork.of(predictor, settings.target, columns, margin=level, rounding=rounding)
     if asked is None:
         return None
-    affordable = int(work / (_OF_A_BOX + asked.work))
-    if affordable < _FEWEST:
+    most_boxes = int(work / (_OF_A_BOX + asked.work))
+    if most_boxes < _FEWEST:
         return None
     names = prepared.space.names
 
@@ -137,7 +136,7 @@ def least_by_boxes(
 
     search = ColumnBoxes(columns, asked, accepts, aim, settings.relative_gap)
     in_hand = cost.to_objective(cost_in_hand) if math.isfinite(cost_in_hand) else math.inf
-    found = search.run(in_hand, most_boxes=most_boxes or affordable, deadline=deadline)
+    found = search.run(in_hand, most_boxes=most_boxes, deadline=deadline)
     if found is None:
         return None
     points: tuple[dict[str, float], ...] = ()

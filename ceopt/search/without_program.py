@@ -42,10 +42,8 @@ from ceopt.tolerances import EQUAL_COSTS, ROUNDED_GAP, UNSURE_SUM
 
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
-#: Boxes know no rules: where these are what is dear, no work would do.
+#: Boxes know no rules: where these are what is dear, no work would do. Nor is as much worth it without a proof.
 _LESS_WORK: Final = 0.1 * WORK
-#: Boxes that are bounded where no proof is asked for.
-_UNPROVED: Final = 1
 
 if TYPE_CHECKING:
     from ceopt.search.nearer import Point
@@ -169,6 +167,8 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
     if prepared.predictor.is_linear:
         return linear(question)
     if isinstance(prepared.predictor.core, ReluNetwork):
+        if not settings.proof and math.isfinite(cost_in_hand):  # a box or two, at a third of the time, bound nothing
+            return None
         space = prepared.space
         factual = question.factual
         return least_by_boxes(
@@ -178,8 +178,7 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
             keeps=lambda point: not broken_rules(settings.rules, space, factual, point),
             cost_in_hand=cost_in_hand,
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
-            work=_LESS_WORK if settings.rules else WORK,
-            most_boxes=None if settings.proof else _UNPROVED,
+            work=_LESS_WORK if settings.rules or not settings.proof else WORK,
         )
     need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
     return None if need is None else trees(question, need, cost_in_hand)
