@@ -205,4 +205,4 @@ def by_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take no bound without a program, so that every search solves one."""
     from ceopt.search import without_program
 
-    monkeypatch.setattr(without_program, "least_cost", lambda *_: None)
+    monkeypatch.setattr(without_program, "least_cost", lambda *_, **__: None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -25,7 +25,7 @@ from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_lattice, row_relaxation, summation_rounding
-from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at, reach_of
+from ceopt.formulations.space.reachable import Interval, Reach, reach_of, with_others_at_home
 from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search import without_program
@@ -86,8 +86,7 @@ def _is_dearer_with_fewer(state: State) -> bool:
     enough = answer.cost * (1.0 + 4.0 * EQUAL_COSTS)
     try:
         for name in changed:
-            reach = _of_these_alone(question.person.reach, changed - {name}, question.factual)
-            least = without_program.least_cost(replace(question, person=replace(question.person, reach=reach)), enough)
+            least = without_program.least_cost(question, enough, alone=changed - {name})
             if least is None or least.bound <= answer.cost * (1.0 + 2.0 * EQUAL_COSTS):
                 return False
     except OutOfTimeError:
@@ -105,7 +104,7 @@ def _looked(state: State) -> tuple[State, bool]:
     for group in state.diversity.together:  # another one of them may take the 1
         if not changed.isdisjoint(group):
             changed.update(group)
-    reach = _of_these_alone(question.person.reach, changed, question.factual)
+    reach = with_others_at_home(question.person.reach, changed, question.factual)
     few = replace(question, person=replace(question.person, reach=reach), live=LiveProgram())
     margins = [state.margin]
     if question.has_default_margin and state.margin:
@@ -147,18 +146,6 @@ def _solved(state: State, whole: State) -> State:
             return accept_checked(state, solved.point, check.prediction, bound, whole.last.reason, solved.cluster)
         state = replace(state, refused=(*state.refused, solved.point))
     return state
-
-
-def _of_these_alone(reach: Reach, names: Collection[str], factual: Mapping[str, float]) -> dict[str, Interval | Levels]:
-    """Return a reach in which only some columns may leave the factual."""
-    narrow: dict[str, Interval | Levels] = {}
-    for name, part in reach.items():
-        home = factual[name]
-        if name in names or not part.holds(home):
-            narrow[name] = part
-        else:
-            narrow[name] = only_at(part, home)
-    return narrow
 
 
 # ==== Ties at the decision, and steps of the model's own arithmetic ===================================================

@@ -26,8 +26,8 @@ that needs no change. All others go through these phases, each a step from one s
       |                         |      answer?
     FEWER <---------------------+      would fewer columns do?         phases.py
       |
-    NEXT   back to PROGRAM for another answer; without a diversity, to LIMIT with a point that the solver met before; or
-      |
+    NEXT   back to PROGRAM for another answer, or to LIMIT with one that a bound settles; without a diversity, to LIMIT
+      |    with a point that the solver met before; or
      END
 
 The file beside a phase makes its step; all others are here. With ``proof=False`` the phase PROGRAM takes the cheapest
@@ -385,7 +385,7 @@ def _next(state: State) -> State:
         return replace(state, phase=Phase.END, last=unproved)
     if settings.diversity is None and settings.proof:
         return replace(next_incumbent(state), phase=Phase.LIMIT)
-    return state.looking_for_next()
+    return settled(state.looking_for_next())
 
 
 _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {

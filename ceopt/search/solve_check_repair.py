@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -249,34 +248,18 @@ def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def budget_for_next(state: State) -> float | None:
-    """Return a cost that the next answer need not exceed: that of a start that is surely another answer.
+    """Return a cost that the next answer need not exceed: that of the cheapest start that is surely another answer.
 
-    It is that of the cheapest such start; but for further answers of trees, which are pruned by it, one within which
-    all that are still wanted seem to lie, so that one program does for them, for as long as it suffices.
     Without a diversity it is the one of :func:`nth_start_cost`. None without such a start; and with the leaf
     formulation after the first answer, if answers must differ by cells, as there two cells with the same leaves are
     one.
     """
-    question = state.question
-    settings = question.settings
+    settings = state.question.settings
     if settings.diversity is None:
         return nth_start_cost(state.starts, settings.n)
     if state.answers and settings.formulation == "leaf" and settings.diversity.needs_all_cells:
         return None
-    is_shared = question.prepared.predictor.is_trees and bool(state.answers)
-    surely = partial(state.diversity.surely, question.space, question.factual)
-    budget: float | None = None
-    chain: list[Point] = []
-    for cost, point in state.starts:
-        if not (state.surely_differs(point) and all(surely(earlier, point) for earlier in chain)):
-            continue
-        if not is_shared or (state.budget is not None and cost <= state.budget):
-            return state.budget if is_shared else cost
-        budget = cost
-        chain.append(point)
-        if len(chain) == settings.n - len(state.answers):
-            break
-    return budget
+    return next((cost for cost, point in state.starts if state.surely_differs(point)), None)
 
 
 def nth_start_cost(starts: Sequence[Start], n: int) -> float | None:
@@ -363,7 +346,6 @@ def attempt(
         state,
         solver=solved.solver,
         size=state.size or solved.size,
-        budget=state.budget if request.is_hard_limit else request.budget,
         incumbents=incumbents,
         interrupted=state.interrupted or interrupted,
         doubted=state.doubted or solved.outcome.doubted,

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.pruned_leaves import PersonCells
+    from ceopt.formulations.predictors.tree_bounds import TreeNeed
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.search.prepare import Prepared
@@ -227,6 +229,8 @@ class Question:
         Of points that the model was asked about for several people in one call.
     live
         The program that was built last, which further answers go on with.
+    cells
+        The cells of a person for a need of trees, once they are asked for.
     """
 
     prepared: Prepared
@@ -238,6 +242,7 @@ class Question:
     stopwatch: Stopwatch
     predictions: Predictions = field(default_factory=Predictions)
     live: LiveProgram = field(default_factory=LiveProgram)
+    cells: list[tuple[Person, TreeNeed, PersonCells]] = field(default_factory=list)
 
     @property
     def settings(self) -> CheckedSettings:
@@ -454,8 +459,6 @@ class State:
         Rules in conflict, and the radii of rules that were enlarged.
     least
         What is known of the least cost without a program.
-    budget
-        Cost within which the program of the latest answer was pruned; None without one.
     """
 
     question: Question
@@ -482,7 +485,6 @@ class State:
     conflict: tuple[tuple[str, str, float | None], ...] = ()
     relaxed: Mapping[str, float] = field(default_factory=dict)
     least: LeastCost | None = None
-    budget: float | None = None
 
     def earlier_with_diversity(self) -> list[tuple[Point, AbstractDiversity]]:
         """Return pairs of a found answer and the diversity that the next one must have from it."""

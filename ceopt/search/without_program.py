@@ -12,20 +12,26 @@ import math
 import time
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
 
 from ceopt.base.results import Status
 from ceopt.base.said import said
+from ceopt.formulations.constraints.diversity.distinct import Distinct, goes_elsewhere
 from ceopt.formulations.costs.base import CostCutoff
-from ceopt.formulations.predictors.pruned_leaves import least_objective
+from ceopt.formulations.predictors.cell_branching import CellQuestion, EarlierCells, cheapest_cells
+from ceopt.formulations.predictors.pruned_leaves import PersonCells
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.formulations.predictors.tree_bounds import TreeNeed
+from ceopt.formulations.space.reachable import with_others_at_home
 from ceopt.formulations.targets import DisagreementOf
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import ColumnGains, LeastCost, least_by_knapsack
-from ceopt.search.network_boxes import WORK, least_by_boxes
+from ceopt.search.network_boxes import WORK as WORK_OF_BOXES
+from ceopt.search.network_boxes import least_by_boxes
 from ceopt.search.solve_check_repair import (
     accept_checked,
     find_starts,
@@ -43,11 +49,17 @@ from ceopt.tolerances import EQUAL_COSTS, ROUNDED_GAP, UNSURE_SUM
 #: Share of the time left that boxes may take, though they mostly end before by the work that is counted.
 _SHARE: Final = 0.5
 #: Boxes know no rules: where these are what is dear, no work would do. Nor is as much worth it without a proof.
-_LESS_WORK: Final = 0.1 * WORK
+_LESS_WORK: Final = 0.1 * WORK_OF_BOXES
+#: Factor between the budgets within which a further answer is looked for, and the first as a share of the last.
+_NEXT_BUDGET: Final = 1.1
+_FIRST_SHARE: Final = 1e-3
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from ceopt.search.nearer import Point
     from ceopt.search.state import Question, State
+    from ceopt.solvers.checks import Floats
 
 
 def has_boxes(state: State) -> bool:
@@ -78,27 +90,29 @@ def next_start(state: State) -> Point | None:
 
 
 def settled(state: State) -> State:
-    """Return the state after the search for the first answer if a bound settles it; else with that bound.
+    """Return the state after the search for an answer if a bound settles it; else with that bound.
 
     A cost that meets the bound within ``relative_gap`` is optimal, and an infinite bound says that there is no answer.
-    The phase is then the one after all programs for an answer, else that of the first program.
+    The phase is then the one after all programs for an answer, else that of the program.
     """
     question = state.question
     settings = question.settings
-    least = state.least
+    least = state.least if not state.answers else _least_of_next(state)
     state = replace(state, phase=Phase.PROGRAM)
+    without = state if state.answers else replace(state, least=None)
     if question.is_late or least is None:
         return state
     if math.isinf(least.bound):
-        if state.found:  # a verified answer
-            return replace(state, least=None)
-        after = Phase.WIDER_RULES if settings.proof else Phase.NEXT  # programs look for what is in the way
+        if start_in_hand(state, contradicts_solver=False) is not None:
+            return without
+        is_first = settings.proof and not state.answers
+        after = Phase.WIDER_RULES if is_first else Phase.NEXT  # programs look for what is in the way
         return replace(state, solver="", last=none_in_reach(), phase=after)
     unsettled, state = _with_starts(state, least)
-    start = start_in_hand(state)
+    start = start_in_hand(state, contradicts_solver=False)
     cost = None if start is None else question.cost(start[0])
     if cost is not None and is_disproved(least.bound, cost, share=question.share_of_rounding):
-        return replace(unsettled, least=None)
+        return without
     unsettled, state = (replace(one, tries=replace(one.tries, bound=least.bound)) for one in (unsettled, state))
     gap = relative_gap_of(cost, least.bound)
     takes_met_points = settings.proof and settings.diversity is None and settings.n > 1  # which a solver meets
@@ -107,6 +121,20 @@ def settled(state: State) -> State:
     point, check = start
     state = accept_checked(replace(state, solver=""), point, check.prediction, least.bound, "")
     return replace(state, phase=Phase.LIMIT)
+
+
+def _least_of_next(state: State) -> LeastCost | None:
+    """Return the least cost of a further answer that is to be distinct from those in hand."""
+    question = state.question
+    is_distinct = isinstance(state.diversity, Distinct) and not state.diversity.together
+    if not (question.settings.proof and is_distinct) or state.doubted or state.refused or state.barred:
+        return None
+    if not all(part.holds(question.factual[name]) for name, part in question.person.reach.items()):
+        return None
+    known = [cost for cost, point in (*state.starts, *state.found) if state.surely_differs(point)]
+    points = [point for _, point in state.answers]
+    with question.stopwatch.counting("start"):
+        return least_cost(question, min(known, default=math.inf), points, past=state.tries.bound or 0.0)
 
 
 def with_near_answer(state: State) -> State:
@@ -151,19 +179,40 @@ def _with_starts(state: State, least: LeastCost) -> tuple[State, State]:
     return replace(state, starts=starts, found=found[0]), replace(state, starts=starts, found=found[1])
 
 
-def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
+def least_cost(
+    question: Question,
+    cost_in_hand: float,
+    answers: Sequence[Point] = (),
+    *,
+    past: float = 0.0,
+    alone: Collection[str] | None = None,
+) -> LeastCost | None:
     """Return what is known of a person's least cost without a program; None where nothing is.
 
-    ``cost_in_hand`` is that of the cheapest point that is known.
+    Parameters
+    ----------
+    question
+        The person.
+    cost_in_hand
+        That of the cheapest point that is known.
+    answers, past
+        Answers from which the point is to be distinct, and what that costs at least.
+    alone
+        The only columns that may change, where not all may.
     """
     prepared = question.prepared
     settings = prepared.settings
+    if answers and not prepared.predictor.is_trees:
+        return None
     if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
         return None
     if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
         return None
     if settings.rules and _has_labels(question):  # a program refuses the rules that need amounts
         return None
+    if alone is not None and not prepared.predictor.is_trees:
+        reach = with_others_at_home(question.person.reach, alone, question.factual)
+        question = replace(question, person=replace(question.person, reach=reach))
     if prepared.predictor.is_linear:
         return linear(question)
     if isinstance(prepared.predictor.core, ReluNetwork):
@@ -178,10 +227,26 @@ def least_cost(question: Question, cost_in_hand: float) -> LeastCost | None:
             keeps=lambda point: not broken_rules(settings.rules, space, factual, point),
             cost_in_hand=cost_in_hand,
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
-            work=_LESS_WORK if settings.rules or not settings.proof else WORK,
+            work=_LESS_WORK if settings.rules or not settings.proof else WORK_OF_BOXES,
         )
     need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
-    return None if need is None else trees(question, need, cost_in_hand)
+    if need is None:
+        return None
+    cells = _cells_of(question, need)
+    return trees(question, cells if alone is None else cells.alone(alone), cost_in_hand, answers, past=past)
+
+
+def _cells_of(question: Question, need: TreeNeed) -> PersonCells:
+    """Return the cells of the person, which are kept with the question."""
+    for person, known, cells in question.cells:
+        if person is question.person and known is need:
+            return cells
+    cutoff = CostCutoff(question.space, question.factual, question.settings.cost, math.inf)
+    cells = PersonCells(question.prepared.predictor, question.person.reach, cutoff, need)
+    if not question.settings.proof:
+        cells.work.left = 0.0
+    question.cells[:] = [(question.person, need, cells)]
+    return cells
 
 
 def _has_labels(question: Question) -> bool:
@@ -190,19 +255,74 @@ def _has_labels(question: Question) -> bool:
     return any(space[name].is_label(factual[name]) or part.labels for name, part in question.person.reach.items())
 
 
-def trees(question: Question, need: TreeNeed, cost_in_hand: float) -> LeastCost:
-    """Return the least cost that the leaves allow, or that of the cheapest known point, if no cell is left below it."""
+def trees(
+    question: Question, person: PersonCells, cost_in_hand: float, answers: Sequence[Point] = (), *, past: float = 0.0
+) -> LeastCost:
+    """Return the least cost that the leaves allow, and points of that cost, if branching over cells finds it.
+
+    That of a point which is distinct from answers, where there are some, which are known to cost at least ``past``.
+    """
     cost = question.settings.cost
-    budget = cost.to_objective(cost_in_hand) if math.isfinite(cost_in_hand) else math.inf
-    cutoff = CostCutoff(question.space, question.factual, cost, budget)
     share = max(question.settings.relative_gap - ROUNDED_GAP, EQUAL_COSTS)  # the answer is yet to be rounded
-    below = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
-    predictor = question.prepared.predictor
-    objective, proof = least_objective(predictor, question.person.reach, cutoff, need, below=below)
+    most = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
+    objective = max(person.least(), cost.to_objective(past))
+    proof: Literal["bound", "cells"] = "bound"
+    points: list[Point] = []
+    if objective < most and (answers or most < math.inf):
+        asked = CellQuestion(
+            person.need,
+            person.prices,
+            person.home,
+            lambda cells: _is_favoured(question, person.point(cells)),
+            share,
+            [_earlier(question, person, point) for point in answers],
+        )
+        person.work.renew()
+        for budget in _budgets(objective, most, person.prices) if answers else [most]:
+            found, cells = cheapest_cells(person.left(budget), asked, budget, person.work)
+            points = [person.point(one) for one in cells]
+            if found is None:
+                break
+            objective, proof = found, "cells"
+            if points or objective < budget:
+                break
+        else:
+            if answers and most == math.inf:  # the last budget is enough for any point
+                objective = math.inf
     bound = cost.from_objective(objective) if math.isfinite(objective) else objective
-    if math.isclose(bound, cost_in_hand, rel_tol=2.0 * EQUAL_COSTS):
-        bound = cost_in_hand
-    return LeastCost(bound, proof)
+    least = min([cost_in_hand, *map(question.cost, points)])
+    if math.isclose(bound, least, rel_tol=2.0 * EQUAL_COSTS):
+        bound = least
+    return LeastCost(bound, proof, tuple(points))
+
+
+def _budgets(least: float, most: float, prices: Sequence[Floats]) -> list[float]:
+    """Return growing budgets, the last of which is the most, or enough for any point."""
+    every = sum(float(own[np.isfinite(own)].max(initial=0.0)) for own in prices)
+    last = min(most, every * (1.0 + EQUAL_COSTS))
+    budgets = []
+    budget = least
+    while budget < last:
+        budget = max(budget * _NEXT_BUDGET, _FIRST_SHARE * last)
+        budgets.append(min(budget, last))
+    return budgets or [last]
+
+
+def _is_favoured(question: Question, point: dict[str, float]) -> bool:
+    slack_there = question.prepared.slacks(coordinates_of(question.space, [point]))[0]
+    if slack_there < (question.settings.margin or 0.0):
+        return False
+    return not broken_rules(question.settings.rules, question.space, question.factual, point)
+
+
+def _earlier(question: Question, person: PersonCells, point: Point) -> EarlierCells:
+    """Return an answer as cells."""
+    again = {}
+    for j, (name, nearest) in enumerate(zip(question.space.names, person.nearest, strict=True)):
+        home = question.factual[name]
+        if point[name] != home:
+            again[j] = np.array([not goes_elsewhere(question.space[name], home, point[name], at) for at in nearest])
+    return EarlierCells(person.cells(point), again)
 
 
 def linear(question: Question) -> LeastCost | None:

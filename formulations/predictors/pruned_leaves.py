@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, final
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.cell_branching import Work
 from ceopt.formulations.predictors.leaf_boxes import CellRanges, GridLeaves, LeafBoxes, LevelSets, leaf_boxes
 from ceopt.formulations.predictors.reachable_leaves import Cut, Leaf, LevelCut, NumberCut, Part, PrunedTree
-from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, probed
+from ceopt.formulations.predictors.tree_bounds import CellsLeft, TreeNeed, least_budget, probed
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
@@ -60,23 +60,46 @@ def reach_within(predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: T
     return narrow
 
 
-def least_objective(
-    predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: TreeNeed, *, below: float
-) -> tuple[float, Literal["bound", "cells"]]:
-    """Return a lower bound on the objective of a point that reaches the need, and what proves it.
+@final
+class PersonCells:
+    """The cells that a person may take, what each costs, and the leaves that they reach."""
 
-    The cut-off gives prices and the objective of a point in hand. Cells are probed where the least budget is less than
-    ``below``, an objective of interest.
-    """
-    leaves, prices = _reached(predictor, reach, cutoff, need)[1:]
-    leaves, told = need.among(leaves)
-    costs = leaves.least_prices(prices)
-    bound = least_budget(leaves, costs, told)
-    if bound == math.inf and cutoff.budget < math.inf:  # it may be more than what is in hand
-        return least_objective(predictor, reach, replace(cutoff, budget=math.inf), need, below=below)
-    if bound < below < np.inf and probed(leaves.taken(costs <= below), prices, told, below).is_empty:
-        return below, "cells"
-    return bound, "bound"
+    def __init__(self, predictor: Predictor, reach: Reach, cutoff: CostCutoff, need: TreeNeed) -> None:
+        self.columns, leaves, self.prices = _reached(predictor, reach, cutoff, need)
+        self.leaves, self.need = need.among(leaves)
+        self.nearest = [column.nearest(cutoff) for column in self.columns]
+        self.costs = self.leaves.least_prices(self.prices)
+        self.home = tuple(column.cell(cutoff.factual[column.name]) for column in self.columns)
+        self.work = Work()
+        self.has_to_leave = {name for name, part in reach.items() if not part.holds(cutoff.factual[name])}
+
+    def alone(self, names: Collection[str]) -> PersonCells:
+        """Return the same where only some columns leave the person's own cell, and those that have to."""
+        narrow = copy.copy(self)
+        narrow.prices = []
+        for column, price, home in zip(self.columns, self.prices, self.home, strict=True):
+            is_left = np.full(len(price), column.name in names or column.name in self.has_to_leave)
+            is_left[home] = True
+            narrow.prices.append(np.where(is_left, price, np.inf))
+        narrow.costs = self.leaves.least_prices(narrow.prices)
+        return narrow
+
+    def least(self) -> float:
+        """Return a budget below which no point reaches the need."""
+        return least_budget(self.leaves, self.costs, self.need)
+
+    def left(self, budget: float) -> CellsLeft:
+        """Return the cells that are left within a budget."""
+        return probed(self.leaves.taken(self.costs <= budget), self.prices, self.need, budget)
+
+    def point(self, cells: Sequence[int]) -> dict[str, float]:
+        """Return the cheapest point of some cells."""
+        each = zip(self.columns, self.nearest, cells, strict=True)
+        return {column.name: float(nearest[at]) for column, nearest, at in each}
+
+    def cells(self, point: Mapping[str, float]) -> tuple[int, ...]:
+        """Return the cell of each column that a point lies in."""
+        return tuple(column.cell(point[column.name]) for column in self.columns)
 
 
 def _reached(
@@ -144,8 +167,15 @@ class _CellsInReach:
         is_there = firsts <= lasts
         return cls(name, firsts[is_there], lasts[is_there], part.labels)
 
-    def prices(self, cutoff: CostCutoff) -> Floats:
-        """Return what the nearest value of each cell costs."""
+    def cell(self, value: float) -> int:
+        """Return the cell that a value lies in, or the one before it."""
+        own = np.flatnonzero(self.is_label & (self.values == value))
+        if not len(own):
+            own = np.flatnonzero(~self.is_label & (self.values <= value))
+        return int(own.max(initial=0))
+
+    def nearest(self, cutoff: CostCutoff) -> Floats:
+        """Return the nearest value of each cell."""
         start = cutoff.factual[self.name]
         nearest = self.values
         if not cutoff.space[self.name].is_label(start):
@@ -153,7 +183,11 @@ class _CellsInReach:
         elif not self.is_label.all():  # filled in, at the same price wherever it lands
             finite = np.where(np.isfinite(self.values), self.values, np.where(np.isfinite(self.lasts), self.lasts, 0.0))
             nearest = np.where(self.is_label, self.values, finite)
-        return cutoff.own_prices(self.name, nearest)
+        return nearest
+
+    def prices(self, cutoff: CostCutoff) -> Floats:
+        """Return what the nearest value of each cell costs."""
+        return cutoff.own_prices(self.name, self.nearest(cutoff))
 
 
 class _PrunedWriter:

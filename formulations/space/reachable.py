@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
@@ -301,6 +301,17 @@ def only_at(part: Interval | Levels, value: float) -> Interval | Levels:
     if value in part.labels:
         return Interval(value, value, anchor=value)
     return replace(part, labels=()).narrowed(value, value)
+
+
+def with_others_at_home(
+    reach: Reach, names: Collection[str], factual: Mapping[str, float]
+) -> dict[str, Interval | Levels]:
+    """Return a reach in which only some columns may leave the factual, and those that have to."""
+    narrow: dict[str, Interval | Levels] = {}
+    for name, part in reach.items():
+        home = factual[name]
+        narrow[name] = part if name in names or not part.holds(home) else only_at(part, home)
+    return narrow
 
 
 # ---- limits about the person -----------------------------------------------------------------------------------------

@@ -266,6 +266,7 @@ def test_an_answer_that_turns_out_to_be_more_of_a_cheaper_one_is_left_out() -> N
 
 
 @pytest.mark.parametrize("fault", ["infeasible", "raises"])
+@pytest.mark.usefixtures("by_program")
 def test_what_is_met_without_a_solver_is_distinct_too(fault: str) -> None:
     rng = np.random.default_rng(0)
     places = (rng.integers(1, 8, 9) + 0.5).tolist()

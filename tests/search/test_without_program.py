@@ -26,7 +26,7 @@ RULES: list[Any] = [(), [ceopt.MaxChanges(1)], [ceopt.Linear({"a": 1.0, "b": 1.0
 
 def asked_by_program(*args: Any, **given: Any) -> ceopt.SolutionSet:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(without_program, "least_cost", lambda *_: None)
+        patched.setattr(without_program, "least_cost", lambda *_, **__: None)
         return ceopt.explain(*args, **given)
 
 

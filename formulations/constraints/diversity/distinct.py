@@ -155,7 +155,7 @@ class Distinct(AbstractDiversity):
             if name in groups:
                 if _taker(groups[name], a) != _taker(groups[name], b):
                     return True
-            elif _goes_elsewhere(space[name], factual[name], a[name], b[name]):
+            elif goes_elsewhere(space[name], factual[name], a[name], b[name]):
                 return True
         return False
 
@@ -178,7 +178,7 @@ def _moves_again(at: AbstractCoordinate, value: float) -> LinearForm:
     return at.side_form("up" if rises else "down")
 
 
-def _goes_elsewhere(feature: Feature, home: float, a: float, b: float) -> bool:
+def goes_elsewhere(feature: Feature, home: float, a: float, b: float) -> bool:
     """Tell whether b is another level of a category, or another label, than a, or on the other side of the factual."""
     if feature.kind == "categorical" or feature.is_label(a) or feature.is_label(b):
         return a != b
