@@ -185,6 +185,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return solves
 
 
+@pytest.mark.usefixtures("by_program")
 def test_ties_of_counted_trees_take_one_solve(monkeypatch):
     # 252 ways in which five of ten trees say 1, all of which lose: the first label wins ties.
     step = {"threshold": 0.5, "left": {"value": [1.0, 0.0]}, "right": {"value": [0.0, 1.0]}}
