@@ -149,7 +149,7 @@ class _Branching:
         self.values = leaves.values[order]
         need = question.need
         self.floors = np.array([own - need.rounding if math.isfinite(own) else own for own in need.need.tolist()])
-        admits = [np.stack([leaves.inside(j, int(at)) for at in own], axis=1)[order] for j, own in kept.items()]
+        admits = [leaves.admitted(j, own)[order] for j, own in kept.items()]
         self.root = _Node(
             np.arange(len(self.place)),
             np.arange(len(leaves)),

@@ -556,6 +556,16 @@ class GridLeaves:
             alive &= own
         return replace(self, low=low, high=high).taken(alive)
 
+    def admitted(self, j: int, places: Ints) -> Bools:
+        """Return which leaves admit which of some values of a split column, (L, n)."""
+        if j in self.part:
+            return np.asarray(self.admits[j][:, places][self.part[j]])
+        admits = (self.low[j][:, None] <= places) & (places <= self.high[j][:, None])
+        if j in self.gap:
+            is_gap = places == len(self.columns[j]) - 1
+            admits[:, is_gap] = self.gap[j][:, None]
+        return np.asarray(admits)
+
     def _numbers(self, j: int) -> int:
         """Return how many values of a column of numbers are numbers: a missing cell is its last."""
         return len(self.columns[j]) - (j in self.gap)
