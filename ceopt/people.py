@@ -28,14 +28,13 @@ from ceopt.base.results import Status
 from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.people import People
 from ceopt.formulations.recourse_program import RecourseProgram
-from ceopt.formulations.space.reachable import reach_of
 from ceopt.oracle.model import Check, broken_rules
 from ceopt.result.cohort import free_name
 from ceopt.search.least_costs import CellWalk, ColumnGains, can_add_up, can_walk, least_by_knapsack
 from ceopt.search.model_start import ProgramValues
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
-from ceopt.search.state import without_unseen
+from ceopt.search.state import reach_without
 from ceopt.settings import Settings
 from ceopt.solvers import solve
 from ceopt.solvers.checks import Real, Whole, check_arguments
@@ -723,7 +722,7 @@ class _Decomposed:
                 continue
             if run.left <= 0.0:
                 break
-            reach = without_unseen(prepared.predictor, reach_of(people.space, point), point)
+            reach = reach_without(prepared.predictor.unseen, people.space, point)
             if not all(reach[name].holds(point[name]) for name in names):
                 continue
             fitted = prepared.for_person(point, reach)

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from ceopt.base.parallel import Lost, completed
+from ceopt.base.parallel import Lost, Sent, completed, received, sendable
 from ceopt.base.results import Status
 from ceopt.base.said import Said, instead, said
 from ceopt.formulations.constraints.rule import RuleCharges, parse_rules
@@ -27,7 +27,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.readers import open_model
 from ceopt.formulations.predictors.readers.model_input import given
-from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace, require_space, usable_part
 from ceopt.formulations.targets import parse_target
 from ceopt.oracle.model import LIBRARIES
@@ -38,8 +38,8 @@ from ceopt.search.conflict import Conflict
 from ceopt.search.phases import ASK_WHY
 from ceopt.search.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
 from ceopt.search.search import conflict_or_answer, search
-from ceopt.search.side_by_side import search_side_by_side
-from ceopt.search.state import without_unseen
+from ceopt.search.side_by_side import garbage_of_before_kept, search_side_by_side
+from ceopt.search.state import reach_without
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, each_of, printable
 
 if TYPE_CHECKING:
@@ -492,17 +492,73 @@ def answers(
 
     Rows that were not begun before the time for all of them was used up come last, with None.
     """
-    if total_time_limit_s is None and joblib.effective_n_jobs(n_jobs) == 1 and isinstance(prepared, Prepared):
-        rows = [queries.iloc[[place]] for place in left]
-        together = search_side_by_side(prepared, rows, partial(_failed, prepared))
-        return ((left[k], result) for k, result in together)
-    if total_time_limit_s is None:
-        found = completed(
-            "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
-        )
-        return ((left[k], result) for k, result in found)
-    shared = SharedTime(total_time_limit_s, joblib.effective_n_jobs(n_jobs))
-    return _answers_in_turn(prepared, queries, left, n_jobs, shared)
+    at_once = joblib.effective_n_jobs(n_jobs)
+    if total_time_limit_s is not None:
+        return _answers_in_turn(prepared, queries, left, n_jobs, SharedTime(total_time_limit_s, at_once))
+    if isinstance(prepared, BlackBoxQuestion):
+        return _answers_one_by_one(prepared, queries, left, n_jobs)
+    if at_once > 1:
+        return _answers_in_parts(prepared, queries, left, n_jobs)
+    together = search_side_by_side(prepared, queries.iloc[left], partial(_failed, prepared))
+    return ((left[k], result) for k, result in together)
+
+
+def _answers_one_by_one(
+    prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: Sequence[int], n_jobs: int
+) -> Iterator[tuple[int, SolutionSet | Lost]]:
+    found = completed(
+        "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
+    )
+    return ((left[k], result) for k, result in found)
+
+
+#: Seconds that a part of a cohort takes about, which is what Ctrl-C loses of each process, and its most rows.
+_PART_S, _PART_ROWS = 2.0, 64
+
+
+def _answers_in_parts(
+    prepared: Prepared, queries: pd.DataFrame, left: Sequence[int], n_jobs: int
+) -> Iterator[tuple[int, SolutionSet | Lost]]:
+    """Give the results of rows that go to other processes in parts, each of as many as take about two seconds.
+
+    A process keeps the model that it was sent first, and what it finds out about it. Rows of a part that is lost are
+    done one by one.
+    """
+    sent = sendable(prepared)
+    parts: list[Sequence[int]] = []
+    seconds: list[float] = []  # a row, of each part that has ended
+
+    def arguments(k: int) -> tuple[Any, ...] | None:
+        if k == len(parts):
+            begun = sum(map(len, parts))
+            size = 1
+            if seconds:
+                fair = (len(left) - begun) // (2 * joblib.effective_n_jobs(n_jobs))
+                size = max(1, min(fair, int(_PART_S / max(float(np.median(seconds)), _PART_S / _PART_ROWS))))
+            parts.append(left[begun : begun + size])
+        return (sent, queries.iloc[list(parts[k])]) if parts[k] else None
+
+    lost: list[int] = []
+    for k, found in completed(
+        "Recourse.explain", _answered_part, arguments, count=len(left), n_jobs=n_jobs, when_free=True
+    ):
+        if isinstance(found, Lost):
+            lost += parts[k] if k < len(parts) else []
+        else:
+            results, spent = found
+            seconds.append(spent / len(results))
+            yield from zip(parts[k], results, strict=True)
+    lost += left[sum(map(len, parts)) :]  # so many processes ended that no further part was begun
+    yield from _answers_one_by_one(prepared, queries, lost, n_jobs)
+
+
+def _answered_part(sent: Sent, queries: pd.DataFrame) -> tuple[list[SolutionSet], float]:
+    """Answer some people side by side, and say how many seconds it took."""
+    prepared = received(sent)
+    began = time.perf_counter()
+    with garbage_of_before_kept():
+        results = dict(search_side_by_side(prepared, queries, partial(_failed, prepared)))
+    return [results[place] for place in range(len(queries))], time.perf_counter() - began
 
 
 def _answers_in_turn(
@@ -565,6 +621,7 @@ def cohort_of(
     left = [place for place, result in enumerate(done) if result is None]
     missing: dict[int, str] = {}
     late: set[int] = set()
+    first = next((result for result in done if result is not None), None)
     bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
     with _until_interrupted(left, done), bar:
         for place, result in found:
@@ -575,7 +632,8 @@ def cohort_of(
                 text = f"{result.reason} {_LOST}"
                 missing[place] = said(text, "row_lost")
             else:
-                done[place] = result.sharing(space)
+                done[place] = result.sharing(space, first)
+                first = first or done[place]
             bar.update()
     results: list[SolutionSet] = []
     for place, known in enumerate(done):
@@ -835,7 +893,7 @@ def _seen(prepared: Prepared, row: pd.DataFrame) -> Hashable:
     """
     space = prepared.space
     factual = space.row(row)
-    reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
+    reach = reach_without(prepared.predictor.unseen, space, factual)
     seen: tuple[Any, ...] = tuple(_part_seen(feature, reach[feature.name], factual[feature.name]) for feature in space)
     if any(rule.needs_factual for rule in prepared.settings.rules):
         return (*seen, *factual.values())

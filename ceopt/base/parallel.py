@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar, final
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, final
 
 import joblib
 import numpy as np
@@ -290,6 +290,38 @@ def _unsendable(who: str, error: Exception) -> InvalidTypeError:
         f"the model, or something beside it, cannot be ({said[:200]})",
         'Use n_jobs=1, or joblib.parallel_config(backend="threading").',
     )
+
+
+# ==== What many tasks share is sent to a process once ================================================================
+
+#: What stands for an object that many tasks share: its pickle, or the object where nothing is pickled.
+Sent: TypeAlias = "bytes | Any"
+_received: tuple[bytes, Any] = (b"", None)
+
+
+def sendable(shared: Any) -> Sent:
+    """Return the pickle of what many tasks share, or the object itself where tasks are threads or it has none.
+
+    An object without a pickle is refused where a task is sent.
+    """
+    if getattr(get_active_backend()[0], "supports_sharedmem", False):
+        return shared
+    from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
+
+    try:
+        return bytes(dumps(shared))  # as tasks are: what __main__ defines goes by value
+    except Exception:  # noqa: BLE001 - what cannot be pickled fails in many ways
+        return shared
+
+
+def received(sent: Sent) -> Any:
+    """Return the object that was sent; the same one for all tasks of this process, so that it keeps what it learns."""
+    global _received  # noqa: PLW0603 - a process has one
+    if not isinstance(sent, bytes):
+        return sent
+    if _received[0] != sent:
+        _received = sent, pickle.loads(sent)  # noqa: S301 - this package has pickled it
+    return _received[1]
 
 
 # ==== An estimator trained again on random parts of its data ==========================================================

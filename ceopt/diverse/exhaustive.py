@@ -16,15 +16,15 @@ from ceopt.formulations.constraints.diversity.diversity import OtherCells
 from ceopt.formulations.constraints.rule import require_exact_rows
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import default_margin, tie_width
-from ceopt.formulations.space.reachable import Reach, reach_of
-from ceopt.result.counterfactual import Counterfactual
+from ceopt.formulations.space.reachable import Reach
+from ceopt.result.counterfactual import Counterfactual, altered
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import answers_of, with_printed
 from ceopt.search.nearer import Point
 from ceopt.search.prepare import Prepared, fingerprints_of, prepare
 from ceopt.search.search import in_fewer_decimals, init, result_without_model, rounded_gap, search
 from ceopt.search.solve_check_repair import used_up
-from ceopt.search.state import without_unseen
+from ceopt.search.state import reach_without
 from ceopt.settings import Settings
 from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
@@ -174,7 +174,7 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
     prepared = question.prepared
     space = prepared.space
     factual = space.row(question.row)
-    reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
+    reach = reach_without(prepared.predictor.unseen, space, factual)
     if not has_a_cheapest_point(prepared, reach):
         return question.by_programs()
     found = question.by_walking(factual, reach)
@@ -347,10 +347,7 @@ class _Question:
         settings = replace(prepared.settings, n=wanted, diversity=OtherCells(prepared.predictor), time_limit_s=left)
         found = search(replace(prepared, settings=settings), self.row, within=self.epsilon)
         answers = sorted(found, key=lambda answer: answer.cost)
-        ranked = [
-            replace(answer, values=answer.frame, rank=rank)  # type: ignore[arg-type]  # a frame keeps the dtypes
-            for rank, answer in enumerate(answers, start=1)
-        ]
+        ranked = [altered(answer, rank=rank) for rank, answer in enumerate(answers, start=1)]
         more = self.limit is not None and len(ranked) > self.limit
         why = ""
         if not found.complete:

@@ -201,7 +201,6 @@ class Query:
         good = [k for k in np.flatnonzero(met).tolist() if not keeper.broken(points[k])]
         space = self.fitted.rows.space
         scores = self.decisions.scores(points)
-        frame = raw_frame(space, points)
         costs = self.fitted.distance.between(keeper.projection.home, points).tolist()
         answers: list[Counterfactual] = []
         for k in good:
@@ -211,7 +210,6 @@ class Query:
                     space,
                     self.factual,
                     keeper.named(points[k]),
-                    frame=frame.iloc[k : k + 1],
                     cost=costs[k],
                     prediction=predicted[k],
                     score=scores[k][0],

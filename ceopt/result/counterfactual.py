@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import html
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.feature import is_gap
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError, printable
 from ceopt.words.language import exact, in_six_digits, is_number, language_of
@@ -37,6 +37,38 @@ class _WhenRead:
     make: Callable[[], Any]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """Stands in a slot for a row of the instance's space; the raw row is made from its coordinates when it is read.
+
+    Parameters
+    ----------
+    coordinates
+        In the order of the columns.
+    as_scalars
+        Whether it is read as a Series, which is then kept, and not as a frame of one row, which is made each time.
+    """
+
+    coordinates: array[float]
+    as_scalars: bool = False
+
+    @classmethod
+    def of(cls, space: FeatureSpace, point: Mapping[str, float]) -> KeptRow:
+        """Return the row of a point."""
+        return cls(array("d", [point[name] for name in space.names]))
+
+    def made(self, space: FeatureSpace) -> Any:
+        """Return the raw row."""
+        frame = raw_frame(space, np.array(self.coordinates)[None, :])
+        return scalars(frame) if self.as_scalars else frame
+
+
+def as_scalars(row: KeptRow | pd.DataFrame) -> KeptRow | pd.Series[Any]:
+    """Return a row as a Series of scalars, made or to be made."""
+    return replace(row, as_scalars=True) if isinstance(row, KeptRow) else scalars(row)
+
+
 def when_read(make: Callable[[], Value]) -> Value:
     """Return what stands for a value in one of the slots that hand out copies: it is made once somebody reads it.
 
@@ -50,22 +82,41 @@ def hands_out_copies(*names: str) -> Callable[[type[Class]], type[Class]]:
 
     A Series or frame is copied with its cells, a mapping with its keys and values as they are. Text shows control
     characters as they are written. Pickles hold what the slots hold, so that what several objects share is still
-    shared; a value that stands to be made :func:`when_read` is made before.
+    shared; a value that stands to be made :func:`when_read` is made before, and rows are their coordinates.
     """
 
     def decorate(cls: type[Class]) -> type[Class]:
-        slots = [cls.__dict__[field.name] for field in fields(cls)]  # type: ignore[arg-type]  # each is a dataclass
+        slots = {field.name: cls.__dict__[field.name] for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
+        _SLOTS[cls] = slots
         for name in names:
             slot = cls.__dict__[name]
             setattr(cls, name, property(_copied(slot), slot.__set__, doc=f"A copy of {name}."))
 
         def state(self: Any) -> list[Any]:
-            return [_held(self, slot) for slot in slots]
+            kept = [slot.__get__(self) for slot in slots.values()]
+            return [held.make() if isinstance(held, _WhenRead) else held for held in kept]
 
         cls.__getstate__ = state  # type: ignore[method-assign]  # the one that a dataclass of slots has
         return cls
 
     return decorate
+
+
+#: What is in each slot, by class and name: a value, or what stands for one.
+_SLOTS: Final[dict[type, dict[str, Any]]] = {}
+
+
+def in_slot(instance: Any, name: str) -> Any:
+    """Return what a slot holds: a value, or what stands for one that is made when it is read."""
+    return _SLOTS[type(instance)][name].__get__(instance)
+
+
+def altered(instance: Value, **changes: Any) -> Value:
+    """Return an instance with other values in some slots, and what all others hold, which is not made for that."""
+    new = object.__new__(type(instance))
+    for name, slot in _SLOTS[type(instance)].items():
+        slot.__set__(new, changes[name] if name in changes else slot.__get__(instance))
+    return new
 
 
 def _copied(slot: Any) -> Callable[[Any], Any]:
@@ -86,6 +137,11 @@ def _held(instance: Any, slot: Any) -> Any:
     if isinstance(held, _WhenRead):
         held = held.make()
         slot.__set__(instance, held)
+    if isinstance(held, KeptRow):
+        is_kept = held.as_scalars
+        held = held.made(instance.space)
+        if is_kept:
+            slot.__set__(instance, held)
     return held
 
 
@@ -298,11 +354,11 @@ class Counterfactual:
     frame: pd.DataFrame = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        frame: Any = self.values
+        frame: Any = in_slot(self, "values")
         if isinstance(frame, pd.Series):
             frame = pd.DataFrame({name: [value] for name, value in frame.items()})
-        object.__setattr__(self, "frame", frame.reset_index(drop=True))
-        object.__setattr__(self, "values", scalars(frame))
+        object.__setattr__(self, "frame", frame if isinstance(frame, KeptRow) else frame.reset_index(drop=True))
+        object.__setattr__(self, "values", as_scalars(frame))
         object.__setattr__(self, "changed", tuple(self.changed))
         object.__setattr__(self, "prediction", plain(self.prediction))
 
@@ -322,13 +378,12 @@ class Counterfactual:
             return "action"
         return "consequence"
 
-    def about(self, factual: pd.Series[Any], space: FeatureSpace | None, rules: Mapping[str, str]) -> Counterfactual:
+    def about(
+        self, factual: KeptRow | pd.Series[Any], space: FeatureSpace | None, rules: Mapping[str, str]
+    ) -> Counterfactual:
         """Return the same answer, as one about a person's row under some rules."""
-        new = copy.copy(self)
-        object.__setattr__(new, "rules", rules)
-        object.__setattr__(new, "factual", factual)
-        object.__setattr__(new, "space", space)
-        return new
+        known = {} if self.space == space else {"values": self.values, "frame": self.frame}  # in its own columns
+        return altered(self, factual=factual, space=space, rules=rules, **known)
 
     def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
         """Return one sentence for each column that changes, in the order of ``changed``.

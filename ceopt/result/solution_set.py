@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 
 from ceopt.base.results import Status
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.result.counterfactual import Counterfactual, hands_out_copies, scalars
+from ceopt.result.counterfactual import Counterfactual, altered, as_scalars, hands_out_copies, in_slot, scalars
 from ceopt.result.json_io import from_json, to_json
 from ceopt.result.letter import require_audience, write_letter
 from ceopt.result.shown import SurrogateReport, plot_answers, report_answers, to_html, to_text
@@ -151,18 +150,24 @@ class SolutionSet:
         object.__setattr__(self, "conflict", conflict)
         object.__setattr__(self, "query_id", _plain_label(self.query_id))
 
-    def sharing(self, space: FeatureSpace) -> SolutionSet:
-        """Return the same result around this space, where it has an equal one of its own from another process."""
-        if self.space is space or self.space != space:
+    def sharing(self, space: FeatureSpace | None, other: SolutionSet | None = None) -> SolutionSet:
+        """Return the same result around what is equal in the space and in another result of its cohort."""
+        shared: dict[str, Any] = {}
+        if self.space is not space and self.space == space:
+            shared["space"] = space
+        for name in () if other is None else ("options", "rules", "versions", "fingerprints", "size"):
+            held = in_slot(other, name)
+            if held is not in_slot(self, name) and held == in_slot(self, name):
+                shared[name] = held
+        if not shared:
             return self
-        new = copy.copy(self)
-        object.__setattr__(new, "space", space)
+        new = altered(self, **shared)
         new._bind()  # noqa: SLF001 - one of its own class
         return new
 
     def _bind(self) -> None:
         """Tell each answer from which row it goes, and what the columns are."""
-        before = scalars(self.factual)
+        before = as_scalars(in_slot(self, "factual"))
         answers = tuple(answer.about(before, self.space, self.rules) for answer in self.counterfactuals)
         object.__setattr__(self, "counterfactuals", answers)
 

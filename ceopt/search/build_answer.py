@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
-from ceopt.result.counterfactual import Counterfactual
+from ceopt.result.counterfactual import Counterfactual, KeptRow, altered
 from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
 from ceopt.words.language import printings, written_decimals
@@ -61,14 +61,13 @@ def answers_of(
     rank: int = 1,
     cluster: Any = None,
 ) -> Iterator[Counterfactual]:
-    """Yield the answers that verified points are, ranked as they come; models and frames are asked for all at once."""
+    """Yield the answers that verified points are, ranked as they come; models are asked for all at once."""
     if not points:
         return
     settings = prepared.settings
     space = prepared.space
     predictor = prepared.predictor
     coordinates = coordinates_of(space, points)
-    frame = space.frame(points)
     scores = predictor.score(coordinates)
     slacks = slack(predictor, coordinates, settings.target).tolist()
     for k, (point, known) in enumerate(zip(points, bounds, strict=True)):
@@ -81,7 +80,6 @@ def answers_of(
             space,
             factual,
             point,
-            frame=frame.iloc[[k]],
             cost=cost,
             prediction=predictions[k],
             score=_score(predictor, scores[k]),
@@ -99,7 +97,6 @@ def assembled(
     factual: Mapping[str, float],
     point: Mapping[str, float],
     *,
-    frame: pd.DataFrame,
     cost: float,
     prediction: Any,
     score: Any,
@@ -112,7 +109,7 @@ def assembled(
     """Return an answer of known cost, score and rank, with its changes and actions."""
     actions = actions_under(rules, space, factual, point)
     return Counterfactual(
-        values=frame,  # type: ignore[arg-type]  # a frame keeps each column's dtype
+        values=KeptRow.of(space, point),  # type: ignore[arg-type]  # stands for the raw row
         cost=cost,
         prediction=prediction,
         score=score,
@@ -124,6 +121,7 @@ def assembled(
         gap=gap,
         actions=None if actions is None else pd.Series(actions, dtype=object),
         cluster=cluster,
+        space=space,
     )
 
 
@@ -217,11 +215,7 @@ def asked_by_rules(
                 marks[place][column] = broken
     marked = []
     for (answer, _), asked in zip(answers, marks, strict=True):
-        if asked == answer.asked_by:
-            marked.append(answer)
-        else:
-            frame: Any = answer.frame  # keeps each column's dtype
-            marked.append(replace(answer, values=frame, asked_by=asked))
+        marked.append(altered(answer, asked_by=asked) if asked or answer.asked_by else answer)
     return marked
 
 
@@ -257,8 +251,7 @@ def with_printed(
             pair = (in_sentences[name], in_tables[name])
             if pair != (point[name], point[name]):
                 printed[name] = pair
-        frame: Any = answer.frame  # keeps each column's dtype
-        told.append(replace(answer, values=frame, printed=printed) if printed else answer)
+        told.append(altered(answer, printed=printed) if printed else answer)
     return told
 
 

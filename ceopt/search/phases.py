@@ -25,9 +25,10 @@ from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_lattice, row_relaxation, summation_rounding
-from ceopt.formulations.space.reachable import Interval, Reach, reach_of, with_others_at_home
+from ceopt.formulations.space.reachable import Interval, Reach, with_others_at_home
 from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
+from ceopt.result.counterfactual import altered
 from ceopt.search import without_program
 from ceopt.search.conflict import conflict_of
 from ceopt.search.relaxation import LATE, Relaxer, enlargements
@@ -41,7 +42,7 @@ from ceopt.search.solve_check_repair import (
     solve,
 )
 from ceopt.search.solve_program import LiveProgram, has_extreme_numbers
-from ceopt.search.state import Finding, Phase, favourable, without_unseen
+from ceopt.search.state import Finding, Phase, favourable, reach_without
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.problem import Stop
 from ceopt.tolerances import COST_NOISE, COST_OF_MARGIN, EQUAL_COSTS, NEAR_AN_END
@@ -585,7 +586,7 @@ def _with_bound(state: State, bound: float | None, cause: str, phrase: str) -> S
     gap = (answer.cost - proved) / max(answer.cost, COST_NOISE)
     if gap <= COST_OF_MARGIN:
         return state
-    answer = replace(answer, values=answer.frame, bound=proved, gap=gap)  # type: ignore[arg-type]  # keeps the dtypes
+    answer = altered(answer, bound=proved, gap=gap)
     answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
     if gap <= state.question.settings.relative_gap:
         return replace(state, answers=answers, last=replace(finding, answer=answer, bound=proved))
@@ -682,7 +683,7 @@ def conflict_in(state: State) -> tuple[State, Conflict | None]:
     relaxer = Relaxer(question.prepared, min(question.deadline, time.perf_counter() + question.why_s))
 
     def reach(space: FeatureSpace) -> Reach:
-        return without_unseen(question.prepared.predictor, reach_of(space, question.factual), question.factual)
+        return reach_without(question.prepared.predictor.unseen, space, question.factual)
 
     with until(relaxer.deadline):
         conflict = conflict_of(relaxer, question.person, reach_of=reach, keep_on_interrupt=question.keep_on_interrupt)

@@ -7,13 +7,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
-from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.predictors.leaf_boxes import CellRanges, leaf_boxes
 from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.result.counterfactual import altered
 from ceopt.words.language import in_six_digits
 
 if TYPE_CHECKING:
@@ -73,11 +74,10 @@ def with_ranges(
             part = reach[name]
             if is_filled and isinstance(part, Interval) and not feature.is_finite:
                 person = _Filled(name, part, point[name], point, factual, space)
-                found = _range(person, rules, reach, predictor, accepts)
+                found = _range(person, rules, predictor, accepts)
                 if found is not None:
                     ranges[name] = found
-        frame: Any = answer.frame  # keeps each column's dtype
-        told.append(replace(answer, values=frame, ranges=ranges) if ranges else answer)
+        told.append(altered(answer, ranges=ranges) if ranges else answer)
     return told
 
 
@@ -118,13 +118,13 @@ class _Filled:
 
 
 def _range(
-    filled: _Filled, rules: Sequence[AbstractRule], reach: Reach, predictor: Predictor, accepts: Accepts
+    filled: _Filled, rules: Sequence[AbstractRule], predictor: Predictor, accepts: Accepts
 ) -> tuple[float, float] | None:
     """Return the least and the greatest amount of those around the answer's that do; None where that is not known."""
     asking = [rule for rule in rules if _asks(rule, filled)]
     if any(rule.slow or rule.lacks_rows for rule in asking):
         return None
-    cells = _cells(filled, reach, predictor) if predictor.is_trees else None
+    cells = _cells(filled, predictor) if predictor.is_trees else None
     ends = []
     for way in (-1, 1):
         end = _end_by_model(filled, way, cells, accepts, is_linear=predictor.is_linear)
@@ -155,13 +155,16 @@ def _end_by_model(
     return _last_good(filled, ((amount, amount) for amount in filled.steps(way, end)), accepts)
 
 
-def _cells(filled: _Filled, reach: Reach, predictor: Predictor) -> list[tuple[float, float]]:
+def _cells(filled: _Filled, predictor: Predictor) -> list[tuple[float, float]]:
     """Return the least and the greatest amount of each cell between the trees' cuts of the column, in order."""
-    exact = {**reach, filled.name: replace(filled.part, gap=0.0)}
-    keys: set[tuple[float, float]] = set()
+    exact = replace(filled.part, gap=0.0)
+    sides: set[tuple[float, float]] = set()
     for forest in predictor.forests:
-        keys.update(cut.key for cut in cuts_in_reach(route(forest), exact) if cut.name == filled.name)
-    ends = sorted(key for key in keys if max(map(abs, key)) < _NOBODYS)
+        column = leaf_boxes(forest).columns.get(filled.name)
+        if isinstance(column, CellRanges):
+            lasts, firsts = column.sides_in(exact)
+            sides.update(zip(lasts.tolist(), firsts.tolist(), strict=True))
+    ends = sorted(pair for pair in sides if max(map(abs, pair)) < _NOBODYS)
     starts = [filled.part.lower, *(right for _, right in ends)]
     stops = [*(left for left, _ in ends), filled.part.upper]
     return list(zip(starts, stops, strict=True))

@@ -283,7 +283,7 @@ def _program(
     person = programs.person
     program = recourse_program(
         prepared.predictor,
-        person.factual_frame,
+        prepared.space.frame([person.factual]),
         target=prepared.settings.target,
         cost=Nothing(),
         rules=keep,

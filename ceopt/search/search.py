@@ -43,6 +43,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -52,9 +53,8 @@ from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.digits import in_places
-from ceopt.formulations.space.reachable import reach_of
 from ceopt.oracle.rows import coordinates_of
-from ceopt.result.counterfactual import when_read
+from ceopt.result.counterfactual import KeptRow, altered, when_read
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
 from ceopt.search.phases import (
@@ -88,7 +88,8 @@ from ceopt.search.state import (
     Stopwatch,
     Tries,
     favourable,
-    without_unseen,
+    person_of,
+    reach_without,
 )
 from ceopt.search.without_program import has_boxes, next_start, settled, with_bound, with_near_answer
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
@@ -257,13 +258,10 @@ def init(
     stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
     if began is not None:
         stopwatch = Stopwatch(began, read_s=prepared.read_s)
-    space = prepared.space
-    factual = space.row(row)
-    space.require_moderate(factual)
-    reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
+    person = row if isinstance(row, Person) else person_of(prepared, row)
     question = Question(
-        prepared=prepared.for_person(factual, reach),
-        person=Person(factual, space.frame([factual]), reach, space),
+        prepared=prepared.for_person(person.factual, person.reach),
+        person=person,
         deadline=min(stopwatch.began + prepared.settings.time_limit_s, deadline_now()),
         within=within,
         why_s=prepared.settings.why_s if why_s is None else why_s,
@@ -446,14 +444,14 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     elif first.status is Status.ALREADY_FAVOURABLE:
         gap = 0.0
     target = asked.target  # locals of their own: what is put into words when read keeps no question alive
-    reach = question.person.reach
-    factual = question.factual
+    unseen = question.prepared.predictor.unseen
+    row = KeptRow.of(space, question.factual)
     has_all = len(answers) == asked.n and (asked.proof or asked.n == 1)  # near answers leave out others
     is_proved = last.proved and len(answers) == len(state.answers)
     return SolutionSet(
         status=first.status,
         counterfactuals=tuple(marked),
-        factual=question.person.factual_frame,
+        factual=row,  # type: ignore[arg-type]  # stands for the frame
         bound=bound,
         gap=gap,
         margin=state.margin or 0.0,
@@ -466,8 +464,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         proof=_proof(state, first),
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=when_read(lambda: target_said(target)),
-        removed=when_read(lambda: removed_said(space, reach, factual)),
+        target=when_read(partial(target_said, target)),
+        removed=when_read(partial(_removed_from, row, space, unseen)),
         query_id=query_id,
         space=space,
         rules=rules_said(asked.rules, space),
@@ -475,6 +473,12 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         size=state.size,
         beyond={name: line_without(rule) for name, rule in beyond.items()},
     )
+
+
+def _removed_from(row: KeptRow, space: FeatureSpace, unseen: Mapping[str, frozenset[int]]) -> dict[str, str]:
+    """Return in words what a person cannot do."""
+    factual = dict(zip(space.names, row.coordinates, strict=True))
+    return removed_said(space, reach_without(unseen, space, factual), factual)
 
 
 def _proof(state: State, first: Finding) -> str:
@@ -567,7 +571,7 @@ def reranked(state: State) -> tuple[Answer, ...]:
         if answer.rank == rank:
             ranked.append((answer, point))
         else:
-            ranked.append((_with(answer, rank=rank), point))
+            ranked.append((altered(answer, rank=rank), point))
     return tuple(ranked)
 
 
@@ -772,11 +776,7 @@ def _differs(state: State, answer: Counterfactual, rounded: dict[str, float], ot
 
 def _with_trivial_bound(answer: Counterfactual) -> Counterfactual:
     """Return an answer with the bound 0, which holds of every cost; its gap is then 1, or 0 if it costs nothing."""
-    return _with(answer, bound=0.0, gap=answer.cost / max(answer.cost, COST_NOISE))
-
-
-def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
-    return replace(answer, values=answer.frame, **changes)  # type: ignore[arg-type]  # a frame keeps the dtypes
+    return altered(answer, bound=0.0, gap=answer.cost / max(answer.cost, COST_NOISE))
 
 
 def result_without_model(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ceopt.search.search import search_in_parts
-from ceopt.search.state import Predictions
+from ceopt.search.solve_program import Person
+from ceopt.search.state import Predictions, person_of
 from ceopt.solvers.errors import CeoptError
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ _Waiting: TypeAlias = "tuple[int, Generator[Point, None, SolutionSet], Point]"
 Failed: TypeAlias = "Callable[[pd.DataFrame, Exception], SolutionSet]"
 
 
-def search_side_by_side(
-    prepared: Prepared, rows: Sequence[pd.DataFrame], failed: Failed
-) -> Iterator[tuple[int, SolutionSet]]:
+def search_side_by_side(prepared: Prepared, rows: pd.DataFrame, failed: Failed) -> Iterator[tuple[int, SolutionSet]]:
     """Give the number and the result of each row as soon as it is there; nobody's depends on who is beside them.
 
     People are searched for one after the other up to the point that is to be checked. Then the model is asked about the
@@ -43,7 +42,7 @@ def search_side_by_side(
     prepared
         Model and settings.
     rows
-        One-row frames in raw units.
+        In raw units.
     failed
         Makes the result of a row whose search raises.
     """
@@ -51,12 +50,14 @@ def search_side_by_side(
     waiting: list[_Waiting] = []
     began = 0.0
     try:
-        for place, row in enumerate(rows):
+        for place, query_id in enumerate(rows.index):
             if place % _AT_ONCE == 0:
-                factuals = _factuals(prepared, rows[place : place + _AT_ONCE])
-                predictions.ask(prepared, factuals)
-                predictions.expect(prepared, factuals)
-            begun = search_in_parts(prepared, row, query_id=row.index[0], predictions=predictions)
+                people = _people(prepared, rows.iloc[place : place + _AT_ONCE])
+                known = [person for person in people if isinstance(person, Person)]
+                predictions.ask(prepared, [person.factual for person in known])
+                predictions.expect(prepared, known)
+            row = people[place % _AT_ONCE]
+            begun = search_in_parts(prepared, row, query_id=query_id, predictions=predictions)
             fresh = [(place, begun)]
             while fresh:
                 for number, search in fresh:
@@ -65,7 +66,7 @@ def search_side_by_side(
                     except StopIteration as ended:
                         yield number, ended.value
                     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one's failure
-                        yield number, failed(rows[number], error)
+                        yield number, failed(rows.iloc[[number]], error)
                     else:
                         if not waiting:
                             began = time.monotonic()
@@ -96,18 +97,15 @@ def _finished(
             continue
 
 
-def _factuals(prepared: Prepared, rows: Sequence[pd.DataFrame]) -> list[Point]:
-    """Return the coordinates of rows, without those that space or model refuse."""
-    points: list[Point] = []
-    for row in rows:
+def _people(prepared: Prepared, rows: pd.DataFrame) -> list[Person | pd.DataFrame]:
+    """Return who is asked about; a row that is refused stays, and is refused when its turn comes."""
+    people: list[Person | pd.DataFrame] = []
+    for place, values in enumerate(rows.itertuples(index=False, name=None)):
         try:
-            point = prepared.space.row(row)
-            prepared.space.require_moderate(point)
+            people.append(person_of(prepared, dict(zip(rows.columns, values, strict=True))))
         except CeoptError:
-            continue
-        if not any(point[name] in ranks for name, ranks in prepared.predictor.unseen.items()):
-            points.append(point)
-    return points
+            people.append(rows.iloc[[place]])
+    return people
 
 
 @contextmanager

@@ -59,10 +59,9 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who is asked about: coordinates, the raw row, the reach of each column, and the feature space."""
+    """Who is asked about: coordinates, the reach of each column, and the feature space."""
 
     factual: dict[str, float]
-    factual_frame: Any
     reach: Reach
     space: FeatureSpace
 
@@ -455,7 +454,7 @@ class ProgramSolver:
             target = IS_KEPT
         return recourse_program(
             predictor,
-            person.factual_frame,
+            prepared.space.frame([person.factual]),
             target=target,
             cost=cost,
             rules=_rules_of(settings, request),

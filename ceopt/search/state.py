@@ -34,7 +34,6 @@ from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.predictors.pruned_leaves import PersonCells
     from ceopt.formulations.predictors.tree_bounds import TreeNeed
     from ceopt.formulations.space.space import FeatureSpace
@@ -133,7 +132,7 @@ class Predictions:
         #: it met by factual, and who is asked about next.
         self._near: tuple[CheckedSettings, NearSearch | NearValues | None] | None = None
         self._met: dict[tuple[float, ...], Met] = {}
-        self._expected: dict[tuple[float, ...], Point] = {}
+        self._expected: dict[tuple[float, ...], Person] = {}
 
     def ask(self, prepared: Prepared, points: Sequence[Point]) -> None:
         """Ask a classifier about points, which may be of different people."""
@@ -167,17 +166,18 @@ class Predictions:
         if key not in people or prepared.settings.proof:
             with until(deadline):
                 return search.run([(factual, reach)])[0]
-        away = [
-            point for name, point in people.items() if name == key or not (self.of(point, prepared) or (None, False))[1]
-        ]
-        met = search.run([(point, reach_of(space, point)) for point in away])
-        self._met = {_key(space, point): one for point, one in zip(away, met, strict=True)}
+        away = {}
+        for name, person in people.items():
+            if name == key or not (self.of(person.factual, prepared) or (None, False))[1]:
+                away[name] = person.factual, person.reach
+        met = search.run(list(away.values()))
+        self._met = dict(zip(away, met, strict=True))
         self.ask(prepared, points_of(space, np.array([one.points[0] for one in met if len(one.points)])))
         return self._met[key]
 
-    def expect(self, prepared: Prepared, factuals: Sequence[Point]) -> None:
+    def expect(self, prepared: Prepared, people: Sequence[Person]) -> None:
         """Note people who are asked about next."""
-        self._expected = {_key(prepared.space, point): point for point in factuals}
+        self._expected = {_key(prepared.space, person.factual): person for person in people}
 
     def _search(self, prepared: Prepared) -> NearSearch | NearValues | None:
         if self._near is None or self._near[0] is not prepared.settings:
@@ -555,19 +555,28 @@ def favourable() -> Finding:
     return Finding(Status.ALREADY_FAVOURABLE, bound=0.0, reason=reason, proved=True)
 
 
-def without_unseen(
-    predictor: Predictor, reach: dict[str, Interval | Levels], factual: Mapping[str, float]
+def person_of(prepared: Prepared, row: Any) -> Person:
+    """Return who is asked about, or refuse a row that is unusable."""
+    space = prepared.space
+    factual = space.row(row)
+    space.require_moderate(factual)
+    return Person(factual, reach_without(prepared.predictor.unseen, space, factual), space)
+
+
+def reach_without(
+    unseen: Mapping[str, frozenset[int]], space: FeatureSpace, factual: Mapping[str, float]
 ) -> dict[str, Interval | Levels]:
-    """Remove from ``reach``, in place, the levels that the model's pipeline fails on, and return it.
+    """Return the reach of a person without the levels that the model's pipeline fails on.
 
     Raises
     ------
     InvalidValueError
         The factual has such a level.
     """
-    for name, ranks in predictor.unseen.items():
+    reach = reach_of(space, factual)
+    for name, ranks in unseen.items():
         if factual[name] in ranks:
-            level = predictor.space[name].levels[int(factual[name])]
+            level = space[name].levels[int(factual[name])]
             but = f"column {name!r} is {level!r}"
             then = "Fit it on rows that have it."
             raise InvalidValueError("The model", "levels that it was fitted on", but, then)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -12,6 +12,8 @@ from ceopt.base.results import Status
 from ceopt.formulations.digits import digits, rounded
 from ceopt.metrics.plausibility import stability
 from ceopt.oracle.black_box import QueryLimitError
+from ceopt.result.counterfactual import altered
+from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError, MissingLicenceError, UnsupportedProblemError
 from ceopt.surrogates.minimax import MinimaxProbabilityMachine
@@ -330,10 +332,17 @@ def confirmed(way: BoundaryWay, answers: list[Counterfactual], name: str) -> tup
     found: list[Counterfactual] = []
     for answer in answers:
         prediction = way.rows.box.label_of(answer.frame)
-        frame: Any = answer.frame  # a frame keeps each column's dtype
-        rank = len(found) + 1
-        own = replace(answer, values=frame, prediction=prediction, slack=None, rank=rank, way=name)
-        found.append(replace(own, values=frame, bound=math.nan, gap=math.nan))
+        found.append(
+            altered(
+                answer,
+                prediction=plain(prediction),
+                slack=None,
+                rank=len(found) + 1,
+                way=name,
+                bound=math.nan,
+                gap=math.nan,
+            )
+        )
     return tuple(found)
 
 

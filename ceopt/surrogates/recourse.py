@@ -22,6 +22,7 @@ from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space, with_labels_kept
 from ceopt.oracle.black_box import BlackBox, QueryLimitError
 from ceopt.oracle.model import broken_rules
+from ceopt.result.counterfactual import altered
 from ceopt.result.shown import SurrogateReport
 from ceopt.result.solution_set import SolutionSet
 from ceopt.search.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
@@ -320,11 +321,10 @@ class _Outcome:
         if search.first is not None:
             score = float(search.first.fit.score(self.way.columns.encoded(point[None]))[0])
         answer = assembled(
-            self.prepared.settings.rules, space, self.factual, named, frame=frame, cost=self.way.cost(point),
+            self.prepared.settings.rules, space, self.factual, named, cost=self.way.cost(point),
             prediction=prediction, score=score, slack=None, rank=1, bound=math.nan, gap=math.nan,
         )  # fmt: skip
-        values: Any = answer.frame  # a frame keeps each column's dtype
-        answers = (replace(answer, values=values, way="boundary"),)
+        answers = (altered(answer, way="boundary"),)
         why = search.why_not()
         sentences = [_NO_PROOF, said(f"No surrogate served: {why}", "no_surrogate", why=why)]
         return self._feasible(sentences, "the boundary way has one", search.first, answers)

@@ -316,10 +316,10 @@ def test_where_an_interrupt_ends_the_answers_no_conflict_is_looked_for(
 ) -> None:
     inner = side_by_side.search_in_parts
 
-    def third_is_interrupted(prepared: Any, row: Any, **words: Any) -> Any:
-        if row.index[0] == "cai":
+    def third_is_interrupted(*args: Any, query_id: Any, **words: Any) -> Any:
+        if query_id == "cai":
             raise KeyboardInterrupt
-        return inner(prepared, row, **words)
+        return inner(*args, query_id=query_id, **words)
 
     with monkeypatch.context() as patch:
         patch.setattr(side_by_side, "search_in_parts", third_is_interrupted)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import pickle
+import tracemalloc
+from array import array
 
 import pandas as pd
 
 import ceopt
 from ceopt import Feature, FeatureSpace, SolutionSet
 from ceopt.formulations.predictors import Affine
+from ceopt.result.counterfactual import KeptRow, in_slot
 
 SPACE = FeatureSpace(
     [
@@ -79,6 +83,43 @@ def test_the_row_of_an_answer_is_a_copy_and_shared_in_pickles():
     assert again[0].space is again[1].space is again.space
     assert again[0].factual.to_dict() == result[0].factual.to_dict()
     assert again[0].__getstate__()[place] is again[1].__getstate__()[place]
+
+
+def test_rows_are_kept_as_coordinates_and_read_in_their_own_dtypes():
+    result = answered()
+    again = pickle.loads(pickle.dumps(result))
+    for one in (result, again):
+        assert isinstance(in_slot(one, "factual"), KeptRow)
+        assert in_slot(one[0], "frame").coordinates == array("d", [123_457.75, 33.0])
+        assert one.factual.equals(pd.DataFrame({"savings": [121_200.25], "age": [33]}))
+        assert one[0].frame.equals(pd.DataFrame({"savings": [123_457.75], "age": [33]}))
+        assert [type(value) for value in one[0].values] == [float, int]
+        assert one[0].factual.to_dict() == {"savings": 121_200.25, "age": 33}
+
+
+def test_an_answer_that_goes_into_another_space_keeps_its_values():
+    result = answered()
+    other = FeatureSpace([Feature(name, kind="continuous") for name in result.space.names])
+    for space in (None, other):
+        moved = dataclasses.replace(result, space=space)
+        assert moved[0].frame.equals(result[0].frame)
+        assert moved[0].values.equals(result[0].values)
+
+
+def test_a_person_of_a_cohort_keeps_few_bytes():
+    people = pd.DataFrame({"savings": 121_200.25, "age": [33, 44] * 60})
+    space = answered().space
+    recourse = ceopt.Recourse(Affine([1.0, 0.0], -123_457.5, labels=("bad", "good")), space, target="good").fit(people)
+    recourse.explain(people.head(2))
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    cohort = recourse.explain(people)
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+
+    assert len(cohort.to_frame()) == 120
+    assert kept / 120 < 5000
 
 
 def test_results_of_another_process_share_the_space_of_their_cohort():

@@ -135,7 +135,7 @@ def test_a_program_has_the_time_that_is_left_until_the_deadline(left: float, mon
     clock = Ticking(monkeypatch, 0.0)
     clock.now = 100.0
     relaxer = Relaxer(prepared, 100.0 + left)
-    found = relaxer.least(Person(row, SPACE.frame([row]), reach_of(SPACE, row), SPACE), [CAP])
+    found = relaxer.least(Person(row, reach_of(SPACE, row), SPACE), [CAP])
     assert clock.given == [left] * (left > 0.0)
     assert (found.point is not None) == (left > 0.0)
     assert (found.reason == LATE) == (left <= 0.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import time
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
+from ceopt import population
+from ceopt.base import parallel
+from ceopt.base.parallel import Lost
 from ceopt.oracle.model import ModelOracle
 from ceopt.population import answered
 from ceopt.search.search import init
@@ -214,3 +219,53 @@ def test_the_collector_is_left_as_it_was():
     finally:
         gc.unfreeze()
     assert gc.isenabled()
+
+
+# ---- in other processes ----------------------------------------------------------------------------------------------
+def test_two_processes_say_the_same():
+    asked = recourse(MODELS["tree"].fit(DATA, LABELS))
+    rows = DATA[:20].copy()
+    rows.loc[5, "a"] = np.nan
+
+    pairs = zip(asked.explain(rows), asked.explain(rows, n_jobs=2), strict=True)
+
+    assert all(without_seconds(alone) == without_seconds(found) for alone, found in pairs)
+
+
+def test_parts_hold_every_row_once_and_those_of_a_lost_part_go_one_by_one(monkeypatch):
+    asked = recourse(MODELS["tree"].fit(DATA, LABELS))
+    sizes, singles = [], []
+
+    def in_this_process(who, work, arguments, count, n_jobs, **_):
+        for k in range(count):
+            given = arguments(k)
+            if given is None:
+                return
+            (sizes if work is population._answered_part else singles).append(len(given[1]))
+            if work is population._answered_part and k == 1:
+                yield k, Lost("It ended.")
+            else:
+                yield k, work(*given)
+
+    monkeypatch.setattr(population, "completed", in_this_process)
+    rows = DATA[:60]
+    cohort = asked.explain(rows, n_jobs=2)
+
+    assert all(cohort.finished)
+    assert [found.query_id for found in cohort] == list(rows.index)
+    assert sizes[0] == 1
+    assert max(sizes) > 1
+    assert sum(sizes) == 60
+    assert singles == [1] * sizes[1]
+
+
+def test_a_process_keeps_what_it_was_sent():
+    prepared = recourse(MODELS["tree"].fit(DATA, LABELS)).prepared_
+    sent = parallel.sendable(prepared)
+
+    assert isinstance(sent, bytes)
+    assert parallel.received(sent) is parallel.received(bytes(bytearray(sent)))
+    assert parallel.received(parallel.sendable(asked := [1])) == asked
+    assert parallel.sendable(local := threading.Lock()) is local
+    with joblib.parallel_config(backend="threading"):
+        assert parallel.sendable(prepared) is prepared

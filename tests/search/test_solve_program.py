@@ -48,7 +48,7 @@ def asked(**settings: Any) -> tuple[CheckedSettings, Person]:
     model = Affine([[1.0], [0.0], [-1.0]], [0.0, 3.0, 0.0], labels=LABELS)
     prepared = prepare(model, SPACE, Settings(**{"target": "no", "cost": ceopt.L1(scale={"income": 1.0}), **settings}))
     factual = SPACE.row({"income": 1.0})
-    return prepared.settings, Person(factual, SPACE.frame([factual]), reach_of(SPACE, factual), SPACE)
+    return prepared.settings, Person(factual, reach_of(SPACE, factual), SPACE)
 
 
 def solved(income: float | None, status: Stop = Stop.OPTIMAL, bound: float | None = None) -> SolvedProgram:
@@ -335,7 +335,7 @@ def test_a_much_smaller_reach_is_solved_again_and_its_bound_does_not_reach_beyon
     model = Affine([1.0], -3.0, labels=("no", "yes"))
     prepared = prepare(model, wide, Settings(target="yes"))
     factual = wide.row({"income": 1.0})
-    person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
+    person = Person(factual, reach_of(wide, factual), wide)
     cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
     solve = Written(solved(3.0), solved(3.0, Stop.FEASIBLE, bound=10.0 * cost))
     found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
@@ -443,7 +443,7 @@ def test_an_outcome_short_of_the_optimum_keeps_the_bound_that_it_has() -> None:
     wide = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e12)])
     prepared = prepare(Affine([1.0], -3.0, labels=("no", "yes")), wide, Settings(target="yes"))
     factual = wide.row({"income": 1.0})
-    person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
+    person = Person(factual, reach_of(wide, factual), wide)
     cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
     limit = prepared.settings.cost.to_objective(cost)
     for status, bound, kept in (
@@ -481,7 +481,7 @@ def test_programs_of_trees_with_a_start_are_left_to_branching(monkeypatch: pytes
         cost = ceopt.L1(scale={"income": 1.0})
         prepared = prepare(model, SPACE, Settings(target="yes", cost=cost, solver="highs", solver_options=own))
         factual = SPACE.row({"income": 1.0})
-        person = Person(factual, SPACE.frame([factual]), reach_of(SPACE, factual), SPACE)
+        person = Person(factual, reach_of(SPACE, factual), SPACE)
         request = SolveRequest(margin=0.0, starts=starts, n_incumbents=n_incumbents)
         outcome = ProgramSolver(prepared, person).once(request, 10.0)
         assert outcome.outcome.objective == pytest.approx(1.0, rel=1e-6)
