@@ -40,15 +40,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 DATA_SETS = ("german", "adult", "compas", "heloc")
 SEED = 0
 
-#: What finds and proves the answers of trees, for the pages that measure it.
-TREE_SEARCH = (
-    "ceopt/search",
-    "formulations/predictors/embed/trees.py",
-    "formulations/predictors/leaf_boxes.py",
-    "formulations/predictors/pruned_leaves.py",
-    "formulations/predictors/tree_bounds.py",
-)
-
 MODELS: dict[str, Any] = {
     "logistic": lambda: LogisticRegression(max_iter=2000),
     "svm": lambda: LinearSVC(random_state=SEED, max_iter=20_000),

@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 TITLE = "Default models"
-MEASURES = common.TREE_SEARCH
+MEASURES = ("ceopt/search", "formulations/predictors")
 
 DATA = ("german", "adult", "heloc", "gmsc")
 MODELS = ("RandomForest", "HistGradientBoosting", "XGBoost", "LightGBM", "LogisticRegression")

@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 import ceopt
 
 TITLE = "What a call grows with"
-MEASURES = common.TREE_SEARCH
+MEASURES = ("ceopt/search", "formulations/predictors")
 
 #: What is varied, and over which values; depth None is to the end.
 CURVES: dict[str, list[Any]] = {

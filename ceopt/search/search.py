@@ -274,7 +274,7 @@ def init(
         question=question,
         phase=Phase.START,
         margin=margin,
-        tries=Tries(margin, OtherDecisions()),
+        tries=Tries(OtherDecisions()),
         solver=prepared.settings.solver,
     )
     check = question.check_factual()
@@ -405,7 +405,7 @@ def _end_for_time(state: State) -> State:
     first = state.first
     if first is None and state.last is not None and state.last.answer is not None:
         first = state.last
-    state = replace(state, first=first, tries=Tries(state.margin, state.diversity))
+    state = replace(state, first=first, tries=Tries(state.diversity))
     return fall_back(state, out_of_time(state))
 
 

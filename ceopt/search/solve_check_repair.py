@@ -23,7 +23,7 @@ from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
-from ceopt.search.least_costs import can_add_up
+from ceopt.search.least_costs import LeastCost, can_add_up
 from ceopt.search.prepare import put_in_reach
 from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding, Phase
@@ -154,6 +154,8 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
                 met = question.predictions.met(question.prepared, question.factual, person.reach, first_deadline)
                 if met is not None and (len(met.points) or math.isinf(met.bound)):
                     near = [(question.cost(point), point) for point in points_of(question.space, met.points)]
+                    if predictor.is_trees and not settings.proof and not (settings.rules and question.has_labels):
+                        state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
                     return _with_starts(state, near)
             if is_left_to_program:
                 return state

@@ -270,6 +270,12 @@ class Question:
         return self.settings.margin is None and not self.prepared.asks_model
 
     @property
+    def has_labels(self) -> bool:
+        """Whether a column is missing or holds a code, or may."""
+        factual = self.factual
+        return any(self.space[name].is_label(factual[name]) or part.labels for name, part in self.person.reach.items())
+
+    @property
     def share_of_rounding(self) -> float:
         """Relative error of a cost that rounding in the model's own arithmetic can cause.
 
@@ -397,8 +403,8 @@ class Tries:
 
     Parameters
     ----------
-    first_margin, first_diversity
-        Margin and diversity of the first program for this answer; later ones may ask for more (see :class:`State`).
+    first_diversity
+        Diversity of the first program for this answer; later ones may ask for more (see :class:`State`).
     bound
         Proved lower bound on the cost of this answer.
     failures
@@ -407,7 +413,6 @@ class Tries:
         How many programs were solved again because a point failed the check.
     """
 
-    first_margin: float | None
     first_diversity: AbstractDiversity
     bound: float | None = None
     failures: tuple[str, ...] = ()
@@ -534,7 +539,7 @@ class State:
         settings = self.question.settings
         diversity = (settings.diversity or OtherDecisions()).fitted(settings.rules)
         bound = self.answers[-1][0].bound if self.answers else None
-        tries = Tries(self.margin, diversity, bound)
+        tries = Tries(diversity, bound)
         return replace(self, phase=Phase.PROGRAM, diversity=diversity, tries=tries)
 
     def with_facts_of(self, other: State) -> State:

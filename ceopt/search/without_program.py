@@ -77,7 +77,7 @@ def has_boxes(state: State) -> bool:
 def with_bound(state: State) -> State:
     """Return the state that knows what its person's change costs at least, as far as that is found in time."""
     question = state.question
-    if question.is_late:
+    if question.is_late or state.least is not None:  # near points of trees come with a bound
         return state
     with question.stopwatch.counting("start"):
         return replace(state, least=least_cost(question, min((cost for cost, _ in state.found), default=math.inf)))
@@ -208,7 +208,7 @@ def least_cost(
         return None
     if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
         return None
-    if settings.rules and _has_labels(question):  # a program refuses the rules that need amounts
+    if settings.rules and question.has_labels:  # a program refuses the rules that need amounts
         return None
     if alone is not None and not prepared.predictor.is_trees:
         reach = with_others_at_home(question.person.reach, alone, question.factual)
@@ -247,12 +247,6 @@ def _cells_of(question: Question, need: TreeNeed) -> PersonCells:
         cells.work.left = 0.0
     question.cells[:] = [(question.person, need, cells)]
     return cells
-
-
-def _has_labels(question: Question) -> bool:
-    """Whether a column is missing or holds a code, or may."""
-    space, factual = question.space, question.factual
-    return any(space[name].is_label(factual[name]) or part.labels for name, part in question.person.reach.items())
 
 
 def trees(

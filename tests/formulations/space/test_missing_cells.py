@@ -488,7 +488,7 @@ TAUGHT_NOTHING = {
 }
 #: Methods of many classes whose rows are people, points, or data for which the class above has an entry.
 OF_MANY = {"charged", "construct", "decode", "decision_function", "fitted", "legal", "mended", "objectives", "polish"}
-OF_MANY |= {"predict", "predict_proba", "reconstruct", "recourse", "score"}
+OF_MANY |= {"keeps", "predict", "predict_proba", "reconstruct", "recourse", "score"}
 WORDS = {"X", "data", "dataframe", "frame", "people", "points", "rows", "starts"}
 MODULES = ("", ".datasets", ".dice", ".diverse", ".metrics", ".plans", ".surrogates", ".training", ".formulations")
 MODULES += (".formulations.constraints", ".formulations.costs", ".formulations.programs", ".formulations.space")
