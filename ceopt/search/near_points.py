@@ -234,7 +234,7 @@ class Scanner:
         result = np.full((b, size), np.inf)
         for k, need in enumerate(self.need.tolist()):
             weights = np.repeat(self.values[leaf, k], runs_of)
-            steps = np.bincount(owner + runs.start[place], weights, b * (size + 1))
+            steps = np.bincount(owner + runs.start[place], weights, b * (size + 1)).astype(np.float64)  # of none: whole
             steps -= np.bincount(owner + runs.end[place] + 1, weights, b * (size + 1))
             sums = np.cumsum(steps.reshape(b, size + 1)[:, :size], axis=1)
             base = np.bincount(home, self.values[home_leaf, k], b) + (self.rest[k] - need)

@@ -30,6 +30,8 @@ Cells = tuple[int, ...]
 _BRANCHING: Final = "branching over the cells of the trees"
 #: Leaves times cells, over all probings: what branching for one answer may take before a program is the better way.
 WORK: Final = 40_000_000
+#: What a probing takes beside its leaves times cells.
+_PROBING: Final = 20_000
 #: Leaves times cells of the first node at most.
 _LARGE: Final = 4_000_000
 #: By how much more the side counts on which sums fall less.
@@ -158,7 +160,6 @@ class _Branching:
 
     def run(self) -> tuple[float | None, list[Cells]]:
         """Return what :func:`cheapest_cells` does."""
-        unsure = math.inf
         met: list[Cells] = []
         open_ = [self.root]
         while open_:
@@ -179,10 +180,9 @@ class _Branching:
             cost = self.rest + float(self.price[node.cells].sum())
             if self.question.accepts(tuple(point)):
                 met.insert(0, tuple(point))
-                self.budget = min(self.budget, cost * (1.0 - self.question.share))
-            else:
-                unsure = min(unsure, cost)
-        return min(self.budget, unsure), met
+                cost *= 1.0 - self.question.share
+            self.budget = min(self.budget, cost)  # also of a point that is refused: others of its cells may not be
+        return self.budget, met
 
     # ---- one node ----------------------------------------------------------------------------------------------------
     def settle(self, node: _Node) -> Floats | None:
@@ -209,7 +209,7 @@ class _Branching:
 
     def probed(self, node: _Node) -> Floats | None:
         """Drop the leaves that are out of reach, and return the excess of each cell; None where a tree has no leaf."""
-        self.work.left -= node.admits.size
+        self.work.left -= node.admits.size + _PROBING
         price = self.price[node.cells]
         first = np.searchsorted(self.column[node.cells], self.columns)
         own = np.minimum.reduceat(np.where(node.admits, price, np.inf), first, axis=1)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import ceopt
 from ceopt.formulations.predictors import cell_branching
+from ceopt.search import without_program
 
 JOBS = ("clerk", "cook", "driver", "nurse")
 
@@ -100,6 +101,25 @@ def test_what_work_does_not_suffice_for_is_left_to_a_program(work: int, monkeypa
     assert [answer.cost for answer in short] == pytest.approx([answer.cost for answer in whole])
     assert whole.solver == ""
     assert short.solver
+
+
+def test_where_rules_refuse_point_after_point_each_that_is_asked_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Branching knows no rules: where all but dear points break one, it asked tens of thousands."""
+    costs: list[float] = []
+    is_favoured = without_program._is_favoured
+
+    def noted(question: Any, point: dict[str, float]) -> bool:
+        found = is_favoured(question, point)
+        if not found:
+            costs.append(question.cost(point))
+        return found
+
+    monkeypatch.setattr(without_program, "_is_favoured", noted)
+    model, space, people = asked(0, "forest")
+    most = ceopt.Linear({"a": 1.0}, "<=", float(people["a"].iloc[1]))
+    ceopt.explain(model, people.iloc[[1]], space, target="yes", cost=COST, constraints=(most,), proof=True)
+    assert len(costs) > 1
+    assert costs == sorted(costs, reverse=True)
 
 
 def test_further_answers_of_a_small_grid_are_its_cheapest() -> None:

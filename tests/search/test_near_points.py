@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import ceopt
+from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.search.near_points import NearSearch, _NearPeople
 from ceopt.search.prepare import Prepared, prepare
@@ -156,3 +157,18 @@ def test_a_cohort_without_proof_answers_as_each_does_alone() -> None:
         if len(alone):
             assert alone[0].verified
             pd.testing.assert_frame_equal(together.to_frame(), alone.to_frame(), check_index_type=False)
+
+
+def test_trees_of_one_leaf_are_scanned_too() -> None:
+    """No leaf tests a column, so that no change of one changes a sum."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=-9, upper=9) for name in "ab"])
+    one = TreeEnsemble([{"value": 1.0}], labels=(0, 1), probability="logistic")
+    prepared = prepare(one, space, Settings(target=1))
+    search = NearSearch.of(prepared)
+    assert search is not None
+    factual = {"a": 0.0, "b": 0.0}
+    group = _NearPeople(search, [(factual, reach_of(space, factual))])
+    group.look_within(np.array([np.inf]))
+    slacks = group.scanner.slacks(group.home)
+    assert np.isfinite(slacks).all()
+    assert (slacks == slacks[0, 0]).all()
