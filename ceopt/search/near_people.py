@@ -301,7 +301,7 @@ class AbstractNearPeople(ABC):
         for i, state, own, objective in zip(who.tolist(), states, sets, objectives.tolist(), strict=True):
             changed = int.from_bytes(own.tobytes(), "big")
             known = self.points[i].get(changed, (math.inf, state))[0]
-            if 0.0 < objective < known * (1.0 - CHEAPER_START):
+            if changed and objective < known * (1.0 - CHEAPER_START):
                 self.points[i][changed] = (objective, state)
                 self.best[i] = min(self.best[i], objective)
                 self.most[i] = self.best[i] if self.count == 1 else self._last_wanted(i)

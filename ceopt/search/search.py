@@ -484,14 +484,15 @@ def _removed_from(row: KeptRow, space: FeatureSpace, unseen: Mapping[str, frozen
 def _proof(state: State, first: Finding) -> str:
     """Return what proved the first finding: a bound that meets it, else a program; empty where nothing did."""
     least = state.least
+    otherwise = "program" if state.question.settings.proof else "bound"  # no answer costs less than nothing
     if first.status is Status.INFEASIBLE and first.proved:
-        return least.proof if least is not None and math.isinf(least.bound) else "program"
+        return least.proof if least is not None and math.isinf(least.bound) else otherwise
     if first.status is not Status.OPTIMAL or first.answer is None:
         return ""
     met = None if least is None else relative_gap_of(first.answer.cost, least.bound)
     if least is not None and met is not None and met <= state.question.settings.relative_gap:
         return least.proof
-    return "program"
+    return otherwise
 
 
 def _with_ranges(state: State, answers: Sequence[Answer]) -> list[Counterfactual]:

@@ -119,6 +119,15 @@ def test_near_answers_are_verified_and_never_cheaper_than_the_optimum(kind, rule
             assert near.reason
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_change_that_costs_nothing_is_a_near_answer_and_needs_no_program(kind):
+    model, space = MODELS[kind], ceopt.FeatureSpace.infer(ROWS).update("b", weight=0.0)
+    person = ROWS[model.predict(ROWS) == "no"].iloc[[1]]
+    near = ceopt.explain(model, person, space, target="yes", proof=False)
+    assert [(answer.cost, answer.changed) for answer in near] == [(0.0, ("b",))]
+    assert (near.status, near.proof, near.solver) == ("optimal", "bound", "")
+
+
 SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
 MODEL = Affine([1.0], -3.5, labels=("no", "yes"))
 
