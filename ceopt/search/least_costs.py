@@ -28,6 +28,7 @@ from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import summation_rounding
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.formulations.targets import Values
 from ceopt.search.warm_start import grid_around
 from ceopt.tolerances import COST_OF_MARGIN, GAIN_ROUNDING, PRICE_ROUNDING
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.targets import Target
     from ceopt.search.prepare import Prepared
     from ceopt.search.warm_start import ValueGrid
     from ceopt.solvers.checks import Floats
@@ -83,7 +85,13 @@ def can_walk(prepared: Prepared) -> bool:
 def can_add_up(prepared: Prepared) -> bool:
     """Tell whether one score, a sum over the columns, decides."""
     predictor = prepared.predictor
-    return predictor.is_linear and predictor.core.n_scores == 1 and _is_separable(prepared)
+    is_sum = predictor.is_linear and predictor.core.n_scores == 1
+    return is_sum and not _has_two_ends(prepared.settings.target) and _is_separable(prepared)
+
+
+def _has_two_ends(target: Target) -> bool:
+    """Tell whether the nearer of two ends decides, which is no sum, though it may look like one at some points."""
+    return isinstance(target, Values) and math.isfinite(target.low) and math.isfinite(target.high)
 
 
 def _is_separable(prepared: Prepared) -> bool:
@@ -223,6 +231,8 @@ class ColumnGains:
     @classmethod
     def of(cls, prepared: Prepared, coordinates: Floats) -> ColumnGains | None:
         """Return the sum that the slack is, held against some people (n, d); None where it is none."""
+        if _has_two_ends(prepared.settings.target):
+            return None
         space = prepared.predictor.space
         home = coordinates[0].copy()
         for j, feature in enumerate(space):

@@ -88,6 +88,14 @@ def test_a_score_missed_by_a_hair_has_an_answer_and_a_bound_below_it(weights, co
     assert found.bound <= proved[0].cost + 1e-9
 
 
+@pytest.mark.parametrize("high", [2.9, 2.7, 1.7])
+def test_of_a_range_of_values_the_nearer_end_is_no_sum_over_the_columns(high):
+    """At the ends of a column, which are all that is asked, it looks like one: 1.4 more, then high less 2.8."""
+    space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=3)])
+    found = ceopt.explain(Affine([1.124], -0.58), {"income": 0}, space, target=ceopt.Between(1.39, high))
+    assert (found.status, found[0].cost, found[0].values["income"]) == ("optimal", pytest.approx(2.0 / 3.0), 2)
+
+
 ROWS = pd.DataFrame(np.random.default_rng(0).integers(0, 12, size=(200, 3)), columns=list("abc"))
 LABELS = np.where(ROWS["a"] + 2 * ROWS["b"] - ROWS["c"] > 14, "yes", "no")
 MODELS: dict[str, Any] = {
