@@ -65,7 +65,7 @@ nitpick_ignore_regex = [
         r"(Any|Callable|Mapping|Sequence|Iterable|Iterator|Hashable|Literal|Self|Collection|Final|ClassVar)",
     ),
     (r"py:(obj|class|exc)", r"(str|int|float|bool|bytes|object|type|tuple|list|dict|set|frozenset|None|slice|range)"),
-    (r"py:class", r"(abc\.ABC|decimal\.Decimal|Figure|Metric|BlockData|RowDistance|Keeper)"),
+    (r"py:class", r"(abc\.ABC|decimal\.Decimal|Figure|Metric|BlockData|RowDistance|Keeper|KeptRow)"),
     # Names for types that say what they are, and bases that only share code.
     (
         r"py:class",

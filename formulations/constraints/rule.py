@@ -112,7 +112,7 @@ class AbstractRule(ABC):
     def keeps(self, space: FeatureSpace, factual: Point | None, points: Floats) -> NDArray[np.bool_]:
         """Return which of the points (n, d) keep the rule, (n,): those whose violation is 0.
 
-        By default ``violation`` is asked once for all points that agree in the columns that the rule :attr:`reads`.
+        By default ``violation`` is asked once for all points that agree in the columns that the rule ``reads``.
         """
         columns = points
         if self.reads is not None:
