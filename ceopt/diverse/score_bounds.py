@@ -44,7 +44,8 @@ from ceopt.formulations.constraints.diversity.diversity import is_counted, read_
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.base import CostCutoff, prices_of
 from ceopt.formulations.predictors.predictor import Combination
-from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
+from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, route
 from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
 from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -477,7 +478,7 @@ class Leaves:
         leaves: list[Leaf | None] = []
         for forest in forests:
             # Larger trees first: the trees with a second byte are then the first few, and so on.
-            trees = sorted((tree.leaves for tree in prune(route(forest), reach)), key=len, reverse=True)
+            trees = sorted((tree.leaves for tree in pruned_trees(forest, reach)), key=len, reverse=True)
             first = len(leaves) // 8
             rounds: list[int] = []
             for at in range(0, len(trees[0]), 8):

@@ -18,7 +18,8 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed import embed_predictor
-from ceopt.formulations.predictors.reachable_leaves import prune, route
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
+from ceopt.formulations.predictors.reachable_leaves import route
 from ceopt.formulations.predictors.reaches import Reaches
 from ceopt.formulations.predictors.read_model import ReadModel, read_model
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
@@ -550,7 +551,7 @@ class LeastLeaves(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         wide = _wider(x.reach, noises)
         constant = float(core.base[0])
         terms: list[tuple[float, Any]] = []
-        for tree in prune(route(model), wide):
+        for tree in pruned_trees(model, wide):
             values = sorted({leaf.value[0] for leaf in tree.leaves})
             constant += values[0] if values else 0.0
             for place, (before, value) in enumerate(pairwise(values), start=1):

@@ -29,7 +29,7 @@ from ceopt.diverse.score_bounds import (
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.reachable_leaves import prune, route
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -264,7 +264,7 @@ def test_the_best_leaf_of_trees_of_many_bytes(depths: tuple[int, ...]) -> None:
     scores = predictor.score(columns[0].values[:, None])
     one = gains.most(leaves.of_cells[0])
     assert one.tolist() == scores.tolist()
-    pruned = prune(route(predictor), reach)
+    pruned = pruned_trees(predictor, reach)
     for first, last in itertools.combinations(range(len(columns[0])), 2):
         met = np.bitwise_or.reduce(leaves.of_cells[0][first : last + 1], axis=0)
         inside = columns[0].values[first : last + 1]

@@ -329,11 +329,11 @@ def test_scores_of_a_forest_are_means_from_each_trees_least_leaf() -> None:
     assert text(m.p.score["no"]) == "+2.5 leaf[0,1] +1 leaf[0,3] +1 leaf[2,2] -5"
 
 
-def test_equal_siblings_are_one_leaf_and_equal_cuts_one_binary() -> None:
+def test_a_tree_of_one_value_is_a_constant_and_equal_cuts_are_one_binary() -> None:
     same = {"feature": 0, "threshold": 50.2, "left": {"value": 2.0}, "right": {"value": 2.0}}
-    tree = {"feature": 0, "threshold": 37.5, "left": {"value": 0.0}, "right": same}
+    tree = {"feature": 0, "threshold": 37.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
     m = at([AGE], age=35)
-    m.p = embed(TreeEnsemble([tree, BY_AGE | {"threshold": 37.1}]), m.x)
+    m.p = embed(TreeEnsemble([tree, BY_AGE | {"threshold": 37.1}, same]), m.x)
     assert sorted(variables(m.p)) == ["leaf[0,1]", "leaf[0,2]", "leaf[1,1]", "leaf[1,3]", "leaf[1,4]"]
     assert sorted(variables(m.x)) == ["cut[age,'37']", "cut[age,'50']"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, final
 
@@ -29,7 +29,6 @@ from ceopt.formulations.predictors.reachable_leaves import (
     PrunedTree,
     cuts_in_reach,
     place_of,
-    prune,
     route,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -72,6 +71,8 @@ class AbstractForest(AbstractEmbedded):
     leaf_domain: Any = pyo.NonNegativeReals
     #: Whether leaves that are worst for all rows need no variable.
     drops_worst = False
+    #: Whether leaves beyond what a target needs may be missing.
+    takes_need = False
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class AbstractForest(AbstractEmbedded):
         more_in: Sequence[tuple[float, ...]] = (),
     ) -> None:
         super().__init__(predictor, x, self.manifest)
-        self.trees: tuple[PrunedTree, ...] = self.pruned(cutoff, need)
+        need = need if self.takes_need else None
+        self.trees: tuple[PrunedTree, ...] = pruned_trees(predictor, x.reach, cutoff=cutoff, need=need)
         is_covered = need is None or cutoff is None  # else a point in none of the leaves is none that is wanted
         self._more_in = more_in if self.drops_worst and is_covered else ()
         cuts: set[NumberCut] = set()
@@ -124,11 +126,6 @@ class AbstractForest(AbstractEmbedded):
         core = self.predictor.core
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         return core
-
-    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
-        """Return what is left of the trees within the reach and the cut-off."""
-        del need
-        return prune(route(self.predictor), self.x.reach, cutoff=cutoff)
 
     @abstractmethod
     def link(self) -> None:
@@ -288,6 +285,24 @@ def _ends_at(tree: PrunedTree, cut: Cut, positions: Sequence[int], *, side: int)
     end = cut.key[1 - side]
     boxes = (tree.leaves[k].box[cut.name] for k in positions)
     return any(box[2] or box[side] == end for box in boxes if isinstance(box, tuple))
+
+
+def _nodes(tree: PrunedTree) -> Iterator[tuple[Cut, list[int], list[int]]]:
+    """Yield each node of a tree with these leaves: its cut, and the positions of the leaves left and right of it."""
+    sides = []
+    for cut in tree.cuts:
+        lefts, rights = map(frozenset, tree.sides.of(cut))
+        sides.append((cut, lefts, rights))
+    waiting = [frozenset(range(len(tree.leaves)))]
+    while waiting:
+        below = waiting.pop()
+        for cut, lefts, rights in sides:
+            left = below & lefts
+            right = below & rights
+            if left and right and len(left) + len(right) == len(below):
+                yield cut, sorted(left), sorted(right)
+                waiting += [right, left]
+                break
 
 
 def _contains(box: Box, point: Mapping[str, float], reach: Reach) -> bool:
@@ -485,7 +500,7 @@ class MisicTrees(AbstractForest):
         left = Rows(self, "left")
         right = Rows(self, "right")
         for tree, pairs in self._trees_with_leaves:
-            for node, (split, lefts, rights) in enumerate(tree.nodes):
+            for node, (split, lefts, rights) in enumerate(_nodes(tree)):
                 if split not in left_of:  # a cut on levels; those on numbers were added above
                     side, index_of[split] = self.right_of(split)
                     left_of[split] = side.complement()
@@ -567,19 +582,13 @@ class OrderedTrees(AbstractForest):
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
-    drops_worst = True
+    drops_worst = takes_need = True
     manifest = Manifest(
         title="trees by ordered split binaries",
         formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
         reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
         features={"left": 1, "right": 1},
     )
-
-    def pruned(self, cutoff: CostCutoff | None, need: TreeNeed | None) -> tuple[PrunedTree, ...]:
-        """Return what is left within the reach and the cut-off of what the target needs."""
-        if cutoff is None:
-            return super().pruned(cutoff, need)
-        return pruned_trees(self.predictor, self.x.reach, cutoff=cutoff, need=need)
 
     def link(self) -> None:
         """Add at most two rows per pruned tree and distinct split."""

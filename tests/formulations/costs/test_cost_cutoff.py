@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, parse_cost
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.formulations.predictors.reachable_leaves import prune, route
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
 from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Levels, reach_of
@@ -113,6 +113,6 @@ def test_leaves_beyond_the_budget_are_left_out(cost: AbstractCost, budget: float
     tree = {"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": inner}
     predictor = read(TreeEnsemble([tree]), space)
     factual = {"u": 0.0, "v": 0.0}
-    (left,) = prune(route(predictor), reach_of(space, factual), cutoff=CostCutoff(space, factual, cost, budget))
+    (left,) = pruned_trees(predictor, reach_of(space, factual), cutoff=CostCutoff(space, factual, cost, budget))
 
     assert [leaf.value for leaf in left.leaves] == [(value,) for value in values]

@@ -13,7 +13,6 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors.leaf_boxes import GridLeaves, leaf_boxes
 from ceopt.formulations.predictors.pruned_leaves import pruned_trees
-from ceopt.formulations.predictors.reachable_leaves import prune, route
 from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import accepted
 from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, probed
@@ -111,15 +110,19 @@ def test_bounds_and_cells_are_those_of_all_points(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_no_leaf_of_the_pruned_trees_is_another_than_that_of_the_walk(kind: str) -> None:
+def test_the_leaves_of_pruned_trees_are_those_in_which_points_end(kind: str) -> None:
     make, with_gaps = MODELS[kind]
     predictor, data, _ = fitted(1, make, with_gaps=with_gaps)
     for person in range(3):
-        _, _, reach = grid_of(predictor, data, person)
-        for ours, walked in zip(pruned_trees(predictor, reach), prune(route(predictor), reach), strict=True):
-            values = sorted({leaf.value for leaf in ours.leaves})
-            assert values == sorted({leaf.value for leaf in walked.leaves})
-            for cut in ours.cuts:
-                lefts, rights = ours.sides.of(cut)
+        grid, _, reach = grid_of(predictor, data, person)
+        points = np.array(list(itertools.product(*(range(len(values)) for values in grid.columns))))
+        nodes = predictor.core.apply(predictor.encoding.matrix(grid.coordinates(points)))
+        for tree, pruned, ends in zip(predictor.core.trees, pruned_trees(predictor, reach), nodes.T, strict=True):
+            met = set(ends.tolist())
+            if len(pruned.leaves) > 1:
+                assert {leaf.node for leaf in pruned.leaves} == met
+            assert {leaf.value for leaf in pruned.leaves} == set(map(tuple, tree.value[sorted(met)].tolist()))
+            for cut in pruned.cuts:
+                lefts, rights = pruned.sides.of(cut)
                 assert lefts
                 assert rights

@@ -20,7 +20,8 @@ from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.embed.embedded import Inputs
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, Part, prune, route
+from ceopt.formulations.predictors.pruned_leaves import pruned_trees
+from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, Part, route
 from ceopt.formulations.predictors.trees import Tree
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -138,9 +139,9 @@ def test_each_point_in_reach_is_in_one_leaf_that_is_left_and_has_its_value(seed)
     predictor = _forest(seed)
     factual = _person(seed)
     reach = reach_of(SPACE, factual)
-    trees = prune(route(predictor), reach)
+    trees = pruned_trees(predictor, reach)
     cutoff = CostCutoff(SPACE, factual, L1(scale="none"), 1.5)
-    near = prune(route(predictor), reach, cutoff=cutoff)
+    near = pruned_trees(predictor, reach, cutoff=cutoff)
     labels = {name: part.labels if isinstance(part, Interval) else () for name, part in reach.items()}
 
     for point in _points(reach):
