@@ -28,7 +28,7 @@ from ceopt.formulations.constraints import impose, rule_name
 from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.digits import digits
-from ceopt.formulations.predictors.reachable_leaves import route
+from ceopt.formulations.predictors.raw_trees import raw_trees
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.oracle.model import broken_rules
@@ -506,7 +506,7 @@ def _ordered(columns: Sequence[CellColumn], predictor: Predictor) -> list[CellCo
     """Return the columns in the order in which they take their cells: what most trees split comes first."""
     count = dict.fromkeys((column.name for column in columns), 0)
     for part in predictor.forests:
-        for tree in route(part):
-            for name in {split.name for split in tree.splits if split is not None}:
-                count[name] += 1
+        raw = raw_trees(part)
+        for j, name in enumerate(raw.names):
+            count[name] += len(np.unique(raw.tree[raw.column == j]))
     return sorted(columns, key=lambda column: (len(column) > 1, -count[column.name], len(column)))

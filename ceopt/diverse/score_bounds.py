@@ -44,8 +44,8 @@ from ceopt.formulations.constraints.diversity.diversity import is_counted, read_
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.base import CostCutoff, prices_of
 from ceopt.formulations.predictors.predictor import Combination
-from ceopt.formulations.predictors.pruned_leaves import pruned_trees
-from ceopt.formulations.predictors.reachable_leaves import Leaf, cuts_in_reach, route
+from ceopt.formulations.predictors.pruned_leaves import Leaf, pruned_trees
+from ceopt.formulations.predictors.raw_trees import cuts_in_reach
 from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
 from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -252,7 +252,7 @@ def _ends(predictor: Predictor, reach: Reach) -> dict[str, tuple[Floats, Floats]
     """Return the least and greatest values of the cells that the model's splits make of each number."""
     keys: dict[str, set[tuple[float, float]]] = {}
     for part in predictor.forests:
-        for cut in cuts_in_reach(route(part), reach):
+        for cut in cuts_in_reach(part, reach):
             keys.setdefault(cut.name, set()).add(cut.key)
     ends: dict[str, tuple[Floats, Floats]] = {}
     for name, reachable in reach.items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
 
-from ceopt.formulations.predictors.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.predictors.raw_trees import cuts_in_reach, raw_trees
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import point_row
 from ceopt.tolerances import EQUAL_COSTS
@@ -286,8 +286,8 @@ class Descent:
         self.names = question.space.names
         self.values: dict[str, set[float]] = {name: {question.factual[name]} for name in self.names}
         (predictor,) = settings.rules[place].stand_ins(question.reach)
-        self.most = max(_MOVING_WORK // max(len(route(predictor)), 1), _FEWEST_MOVED)
-        for cut in cuts_in_reach(route(predictor), question.reach):
+        self.most = max(_MOVING_WORK // max(len(raw_trees(predictor).root), 1), _FEWEST_MOVED)
+        for cut in cuts_in_reach(predictor, question.reach):
             self.values[cut.name].update(cut.key)
 
     def run(self, point: Point) -> dict[str, float]:

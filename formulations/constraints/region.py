@@ -19,7 +19,7 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.pruned_leaves import pruned_trees
-from ceopt.formulations.predictors.reachable_leaves import route
+from ceopt.formulations.predictors.raw_trees import raw_trees
 from ceopt.formulations.predictors.reaches import Reaches
 from ceopt.formulations.predictors.read_model import ReadModel, read_model
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.rule import Point
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.reachable_leaves import PrunedTree
+    from ceopt.formulations.predictors.pruned_leaves import PrunedTree
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
@@ -365,7 +365,7 @@ class Region(AbstractRule):
         noises = _roomier(asked.adversary.noises, reach)
         found: dict[str, set[float]] = {}
         for model, _ in asked.adversary.conditions:
-            for name, splits in route(model).number_splits.items():
+            for name, splits in raw_trees(model).number_splits().items():
                 part = reach[name]
                 assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
                 if part.is_point:

@@ -17,9 +17,9 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.predictors.embed import embed_predictor
-from ceopt.formulations.predictors.reachable_leaves import route
+from ceopt.formulations.predictors.leaf_boxes import CellRanges, leaf_boxes
 from ceopt.formulations.predictors.reaches import slack
-from ceopt.formulations.predictors.read_model import ReadModel, leaf_boxes
+from ceopt.formulations.predictors.read_model import ReadModel
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.ties import accepted
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -276,34 +276,19 @@ class _Leaves:
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has asked
         space = model.space
         numbers = tuple(feature.name for feature in space if not feature.is_finite)
-        place = {name: k for k, name in enumerate(numbers)}
-        levels = {feature.name: len(feature.levels) for feature in space if feature.is_finite}
-        trees: list[int] = []
-        values: list[float] = []
-        low: list[Floats] = []
-        high: list[Floats] = []
-        gap: list[NDArray[np.bool_]] = []
-        ranks: dict[str, list[NDArray[np.bool_]]] = {name: [] for name in levels}
-        for position, tree in enumerate(route(model)):
-            for leaf, box in leaf_boxes(tree, space):
-                trees.append(position)
-                values.append(float(tree.value[leaf][0]))
-                low.append(np.full(len(numbers), -np.inf))
-                high.append(np.full(len(numbers), np.inf))
-                gap.append(np.ones(len(numbers), dtype=bool))
-                for name, count in levels.items():
-                    admitted = np.ones(count + 1, dtype=bool)
-                    part = box.get(name)
-                    if isinstance(part, frozenset):
-                        admitted[:] = [*(k in part for k in range(count)), MISSING in part]
-                    ranks[name].append(admitted)
-                for name, part in box.items():
-                    if isinstance(part, tuple):
-                        low[-1][place[name]], high[-1][place[name]], gap[-1][place[name]] = part
+        boxes = leaf_boxes(model)
+        shape = (len(boxes.tree), len(numbers))
+        low, high, gap = np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=bool)
+        ranks = {f.name: np.ones((shape[0], len(f.levels) + 1), dtype=bool) for f in space if f.is_finite}
+        for name, column in boxes.columns.items():
+            if isinstance(column, CellRanges):
+                k = numbers.index(name)
+                (low[:, k], high[:, k]), gap[:, k] = column.ends(), column.gap
+            else:
+                ranks[name] = column.admits[column.part]
         return cls(
-            np.array(trees), np.array(values), np.array(low), np.array(high), np.array(gap),
-            {name: np.array(rows) for name, rows in ranks.items()}, float(core.base[0]), float(core.divisor),
-            undecided, numbers,
+            boxes.tree, boxes.values[:, 0], low, high, gap, ranks, float(core.base[0]), float(core.divisor), undecided,
+            numbers,
         )  # fmt: skip
 
     def in_steps(self, name: str, step: float, anchor: float) -> tuple[Floats, Floats]:

@@ -17,20 +17,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, route
-from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.predictors.raw_trees import Bools, Ints, RawTrees
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.feature import Feature
     from ceopt.solvers.checks import Floats
-
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 #: What the time limit ends here, once per model.
 _READING = "reading the leaves of the trees"
@@ -58,6 +53,13 @@ class CellRanges:
     low: Ints
     high: Ints
     gap: Bools
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """Return the least and the greatest number that each leaf admits; infinity and its negative for none."""
+        low = np.append(-np.inf, self.rights)[np.minimum(self.low, len(self.rights))]
+        high = np.append(self.lefts, np.inf)[self.high]
+        is_empty = self.low > self.high
+        return np.where(is_empty, np.inf, low), np.where(is_empty, -np.inf, high)
 
     def sides_in(self, part: Interval) -> tuple[Floats, Floats]:
         """Return the last amount left of each threshold and the first right of it, infinite where there is none."""
@@ -115,223 +117,14 @@ class LeafBoxes:
 def leaf_boxes(predictor: Predictor) -> LeafBoxes:
     """Return the leaves of a predictor of trees; they are kept as long as the predictor lives."""
     if predictor not in _BOXES:
-        core = predictor.core
-        assert isinstance(core, TreeEnsemble)  # noqa: S101 - affine models have no leaves
-        _BOXES[predictor] = _Growing(_Tests(predictor, core)).boxes()
+        _BOXES[predictor] = _Growing(RawTrees(predictor)).boxes()
     return _BOXES[predictor]
-
-
-class _Tests:
-    """The tests of all nodes in raw units, tree after tree.
-
-    A node asks for column ``column`` of ``names``; -1 at leaves, and where all values go to one child, which is then
-    both its children. Of numbers, cells up to ``cut`` go left; of levels, row ``cut`` of ``sets[name]``.
-    """
-
-    def __init__(self, predictor: Predictor, core: TreeEnsemble) -> None:
-        self.names: list[str] = []
-        #: By column of numbers its thresholds; by column of levels the sets that go left.
-        self.lefts: dict[str, Floats] = {}
-        self.rights: dict[str, Floats] = {}
-        self.sets: dict[str, Bools] = {}
-        has_chains = any(
-            tree.sets and predictor.encoding.columns[index].table is None
-            for tree in core.trees
-            for index in np.unique(tree.feature[(tree.subset >= 0) & (tree.feature >= 0)]).tolist()
-        )
-        if has_chains or core.right_gap is not None:
-            self._take_routed(predictor)
-        else:
-            self._take_nodes(predictor, core)
-
-    # ---- from the arrays of the trees --------------------------------------------------------------------------------
-    def _take_nodes(self, predictor: Predictor, core: TreeEnsemble) -> None:
-        trees = core.trees
-        sizes = [len(tree.feature) for tree in trees]
-        self.root = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        self.tree = np.repeat(np.arange(len(trees), dtype=np.int32), sizes)
-        feature = np.concatenate([tree.feature for tree in trees], dtype=np.int32)
-        self.is_leaf = feature < 0
-        self.left = np.concatenate([tree.left + first for tree, first in zip(trees, self.root, strict=True)])
-        self.right = np.concatenate([tree.right + first for tree, first in zip(trees, self.root, strict=True)])
-        self.value = np.concatenate([tree.value for tree in trees])
-        self._begin(len(feature))
-        threshold = np.concatenate([tree.threshold for tree in trees])
-        subset = np.concatenate([tree.subset for tree in trees], dtype=np.int32)
-        gaps = np.concatenate([_gaps_left(tree) for tree in trees])
-        #: By column of numbers: nodes, and the last value that goes left at each.
-        numbers: dict[str, list[tuple[Ints, Floats]]] = {}
-        asking = np.flatnonzero(~self.is_leaf)
-        by_column = feature[asking]
-        if len(predictor.encoding.columns) < np.iinfo(np.int16).max:
-            by_column = by_column.astype(np.int16)  # which is sorted in one pass
-        order = asking[np.argsort(by_column, kind="stable")]
-        for nodes in np.split(order, np.flatnonzero(np.diff(feature[order])) + 1):
-            if not len(nodes):
-                continue
-            checkpoint(_READING)
-            column = predictor.encoding.columns[int(feature[nodes[0]])]
-            by_set = subset[nodes] >= 0
-            of_sets = [trees[self.tree[node]].sets[subset[node]] for node in nodes[by_set]]
-            if column.feature is None:
-                self._decide(nodes[~by_set], column.goes_left(np.zeros(1), threshold[nodes[~by_set]], core.input_dtype))
-                seen = float(column.seen([0.0], core.input_dtype)[0])
-                self._decide(nodes[by_set], np.array([seen in each for each in of_sets], dtype=bool))
-                continue
-            may_be_missing = predictor.space[column.feature].missing is not False
-            tests = _ColumnTests(column, core.input_dtype, may_be_missing=may_be_missing)
-            if column.table is not None:
-                by_threshold = nodes[~by_set]
-                self._add_sets(by_threshold, tests, *tests.levels(threshold[by_threshold], gaps[by_threshold]))
-                self._add_sets(nodes[by_set], tests, *tests.levels_of_sets(of_sets, gaps[nodes[by_set]]))
-                continue
-            lasts, self.gap_left[nodes] = tests.numbers(threshold[nodes], gaps[nodes])
-            everywhere = np.isinf(lasts)
-            if may_be_missing:
-                everywhere &= self.gap_left[nodes] == (lasts > 0)
-            self._decide(nodes[everywhere], lasts[everywhere] > 0)
-            self.column[nodes[~everywhere]] = self._number(column.feature)
-            numbers.setdefault(column.feature, []).append((nodes[~everywhere], lasts[~everywhere]))
-        for name, pairs in numbers.items():
-            nodes, lasts = (np.concatenate(each) for each in zip(*pairs, strict=True))
-            with np.errstate(under="ignore"):
-                self._set_cuts(name, nodes, lasts, np.nextafter(lasts, np.inf))
-
-    def _begin(self, count: int) -> None:
-        self.column = np.full(count, -1, dtype=np.int32)
-        self.cut = np.zeros(count, dtype=np.int32)
-        self.gap_left = np.zeros(count, dtype=bool)
-
-    def _number(self, name: str) -> int:
-        if name not in self.names:
-            self.names.append(name)
-        return self.names.index(name)
-
-    def _decide(self, nodes: Ints, goes_left: Bools) -> None:
-        """Send everybody who comes to these nodes to one child."""
-        self.left[nodes] = self.right[nodes] = np.where(goes_left, self.left[nodes], self.right[nodes])
-
-    def _set_cuts(self, name: str, nodes: Ints, lasts: Floats, firsts: Floats) -> None:
-        """Count the thresholds of a column off, given the last value that goes left at each of its nodes."""
-        order = np.argsort(lasts)
-        ascending = lasts[order]
-        is_new = np.isfinite(ascending)
-        is_new[1:] &= ascending[1:] != ascending[:-1]
-        self.lefts[name] = ascending[is_new]
-        self.rights[name] = firsts[order[is_new]]
-        self.cut[nodes[order]] = np.where(ascending == np.inf, is_new.sum(), np.cumsum(is_new) - 1)
-
-    def _add_sets(self, nodes: Ints, tests: _ColumnTests, goes_left: Bools, place: Ints) -> None:
-        """Add nodes with these tests of levels: of each its row of ``goes_left``."""
-        if not len(nodes):
-            return
-        name = tests.column.feature
-        assert name is not None  # noqa: S101 - a constant column is decided before
-        of_all = goes_left if tests.may_be_missing else goes_left[:, :-1]
-        everywhere = np.asarray(of_all.all(axis=1) | ~of_all.any(axis=1))[place]
-        self._decide(nodes[everywhere], of_all[place[everywhere], 0])
-        nodes, place = nodes[~everywhere], place[~everywhere]
-        if not len(nodes):
-            return
-        self.column[nodes] = self._number(name)
-        used, place = np.unique(place, return_inverse=True)
-        rows, of_used = np.unique(goes_left[used], axis=0, return_inverse=True)
-        known = self.sets.get(name, np.zeros((0, goes_left.shape[1]), dtype=bool))
-        self.cut[nodes] = of_used.reshape(-1)[place] + len(known)
-        self.sets[name] = np.concatenate([known, rows])
-
-    # ---- from splits on numbers by sets, which are several splits one after the other --------------------------------
-    def _take_routed(self, predictor: Predictor) -> None:
-        routed = route(predictor)
-        sizes = [len(tree.splits) for tree in routed]
-        self.root = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        self.tree = np.repeat(np.arange(len(sizes)), sizes)
-        starts = self.root.tolist()
-        self.left = np.concatenate([np.array(t.left, dtype=np.intp) + s for t, s in zip(routed, starts, strict=True)])
-        self.right = np.concatenate([np.array(t.right, dtype=np.intp) + s for t, s in zip(routed, starts, strict=True)])
-        self.is_leaf = np.concatenate([np.array(tree.is_leaf, dtype=bool) for tree in routed])
-        self.value = np.concatenate([np.array(tree.value, dtype=np.float64) for tree in routed])
-        splits = [split for tree in routed for split in tree.splits]
-        self._begin(len(splits))
-        last = np.full(len(splits), np.nan)
-        first = np.full(len(splits), np.nan)
-        sets: dict[str, dict[frozenset[float], int]] = {}
-        for node, split in enumerate(splits):
-            if isinstance(split, NumberSplit):
-                self.column[node] = self._number(split.name)
-                last[node], first[node], self.gap_left[node] = split.left, split.right, split.missing_left
-            elif isinstance(split, LevelSplit):
-                self.column[node] = self._number(split.name)
-                known = sets.setdefault(split.name, {})
-                self.cut[node] = known.setdefault(split.ranks, len(known))
-        for name, known in sets.items():
-            ranks = [*map(float, range(len(predictor.space[name].levels))), MISSING]
-            self.sets[name] = np.array([[rank in members for rank in ranks] for members in known])
-        for name in self.names:
-            if name not in self.sets:
-                nodes = np.flatnonzero(self.column == self.names.index(name))
-                self._set_cuts(name, nodes, last[nodes], first[nodes])
-
-
-class _ColumnTests:
-    """What tests of one column of the matrix mean in raw units; ``gaps`` is where the trees send NaN left."""
-
-    def __init__(self, column: Column, input_dtype: str, *, may_be_missing: bool) -> None:
-        self.column = column
-        self.input_dtype = input_dtype
-        self.may_be_missing = may_be_missing
-
-    def numbers(self, thresholds: Floats, gaps: Bools) -> tuple[Floats, Bools]:
-        """Return the last number that goes left at each threshold, and whether a missing cell does."""
-        theta, place = np.unique(thresholds, return_inverse=True)
-        return self.column.largest_left(theta, self.input_dtype)[place], self._of_gap(theta)[
-            place, gaps.astype(np.intp)
-        ]
-
-    def levels(self, thresholds: Floats, gaps: Bools) -> tuple[Bools, Ints]:
-        """Return what goes left at the different tests, (n, levels and the missing cell), and which each test is."""
-        assert self.column.table is not None  # noqa: S101 - a column of levels
-        theta, place = np.unique(thresholds, return_inverse=True)
-        ranks = np.arange(len(self.column.table))
-        of_levels = self.column.goes_left(ranks[:, None], theta, self.input_dtype).T
-        goes_left = np.column_stack([np.repeat(of_levels, 2, axis=0), self._of_gap(theta).ravel()])
-        return goes_left, 2 * place + gaps
-
-    def levels_of_sets(self, sets: Sequence[frozenset[float]], gaps: Bools) -> tuple[Bools, Ints]:
-        """Return the same of tests on sets of values."""
-        assert self.column.table is not None  # noqa: S101 - a column of levels
-        number: dict[frozenset[float], int] = {}
-        place = np.array([number.setdefault(members, len(number)) for members in sets], dtype=np.intp)
-        seen = self.column.seen(np.arange(len(self.column.table)), self.input_dtype)
-        at_gap = float(self.column.seen([MISSING], self.input_dtype)[0]) if self.may_be_missing else math.nan
-        rows = []
-        for members in number:
-            of_levels = np.isin(seen, sorted(members)).tolist()
-            rows += [[*of_levels, self.may_be_missing and side] for side in self._sides(at_gap in members)]
-        return np.array(rows).reshape(len(rows), len(seen) + 1), 2 * place + gaps
-
-    def _of_gap(self, theta: Floats) -> Bools:
-        """Return whether a missing cell goes left at each threshold, where NaN goes right and where it goes left."""
-        of_gap = np.tile([False, self.may_be_missing], (len(theta), 1))
-        if self.may_be_missing and not self.column.passes_gaps:
-            of_gap[:] = self.column.goes_left([MISSING], theta, self.input_dtype)[:, None]
-        return of_gap
-
-    def _sides(self, is_member: bool) -> tuple[bool, bool]:
-        return (False, True) if self.column.passes_gaps else (is_member, is_member)
-
-
-def _gaps_left(tree: Any) -> Bools:
-    """Return at which nodes NaN goes left, (nodes,); nowhere in a tree that takes none."""
-    if tree.missing_left is None:
-        return np.zeros(len(tree.feature), dtype=bool)
-    return np.asarray(tree.missing_left)
 
 
 class _Growing:
     """Boxes on their way down: all nodes of one depth, of all trees, at once."""
 
-    def __init__(self, tests: _Tests) -> None:
+    def __init__(self, tests: RawTrees) -> None:
         self.tests = tests
         self.numbers = [(j, name) for j, name in enumerate(tests.names) if name not in tests.sets]
         self.levels = [(j, name) for j, name in enumerate(tests.names) if name in tests.sets]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import functools
+import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.cell_branching import Work
 from ceopt.formulations.predictors.leaf_boxes import CellRanges, GridLeaves, LeafBoxes, LevelSets, leaf_boxes
-from ceopt.formulations.predictors.reachable_leaves import Cut, Leaf, LevelCut, NumberCut, Part, PrunedTree
+from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut
 from ceopt.formulations.predictors.tree_bounds import CellsLeft, TreeNeed, least_budget, probed
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
@@ -23,6 +26,79 @@ if TYPE_CHECKING:
     from ceopt.solvers.checks import Floats
 
 _PRUNING = "following the trees"
+#: What a box admits of a column. Of a number its least and greatest amount (the least is the greater where it admits
+#: none) and labels, as codes and the missing cell are no amounts; of levels their ranks, and the missing cell.
+Part: TypeAlias = tuple[float, float, frozenset[float]] | frozenset[float]
+#: What a leaf admits per column that its path splits.
+Box: TypeAlias = Mapping[str, Part]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf (or a subtree whose leaves all have one value) that can be reached."""
+
+    node: int
+    value: tuple[float, ...]
+    box: Box
+
+
+class _Tested(NamedTuple):
+    """The leaves that test a column: their positions, ends, and which of the distinct sets each admits."""
+
+    positions: NDArray[np.intp]
+    low: Floats
+    high: Floats
+    which: NDArray[np.intp]
+    sets: tuple[frozenset[float], ...]
+
+
+@final
+class LeafSides:
+    """Which leaves of a tree lie wholly left, and wholly right, of a cut."""
+
+    __slots__ = ("_tested",)
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        parts: dict[str, list[tuple[int, float, float, frozenset[float]]]] = {}
+        for k, leaf in enumerate(leaves):
+            for name, part in leaf.box.items():
+                ends = (-math.inf, math.inf, part) if isinstance(part, frozenset) else part
+                parts.setdefault(name, []).append((k, *ends))
+        self._tested: dict[str, _Tested] = {}
+        for name, of_column in parts.items():
+            positions, low, high, admitted = zip(*of_column, strict=True)
+            places = {distinct: place for place, distinct in enumerate(dict.fromkeys(admitted))}
+            which = np.array([places[one] for one in admitted])
+            self._tested[name] = _Tested(np.array(positions), np.array(low), np.array(high), which, tuple(places))
+
+    def of(self, cut: Cut) -> tuple[list[int], list[int]]:
+        """Return the positions of the leaves left, and right, of a cut, over the whole tree."""
+        tested = self._tested.get(cut.name)
+        if tested is None:
+            return [], []
+        on_left = cut.ranks if isinstance(cut, LevelCut) else cut.labels
+        is_left = np.array([one <= on_left for one in tested.sets])[tested.which]
+        is_right = np.array([one.isdisjoint(on_left) for one in tested.sets])[tested.which]
+        if isinstance(cut, NumberCut):
+            is_left &= tested.high <= cut.key[0]
+            is_right &= tested.low >= cut.key[1]
+        return tested.positions[is_left].tolist(), tested.positions[is_right & ~is_left].tolist()
+
+
+@final
+@dataclass(frozen=True)
+class PrunedTree:
+    """The leaves and the splits of one tree that matter to one person; ``cuts`` holds each cut once."""
+
+    position: int
+    leaves: tuple[Leaf, ...]
+    cuts: tuple[Cut, ...]
+
+    @functools.cached_property
+    def sides(self) -> LeafSides:
+        """Return which leaves lie left and right of a cut."""
+        return LeafSides(self.leaves)
 
 
 def pruned_trees(

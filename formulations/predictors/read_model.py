@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.predictors.leaf_boxes import CellRanges, LevelSets, leaf_boxes
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding, numbers_in
-from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
+from ceopt.formulations.predictors.raw_trees import LevelSplit, NumberSplit, raw_trees
 from ceopt.formulations.predictors.reaches import WantedSum, wanted_sums
 from ceopt.formulations.predictors.readers import of_output, open_model, read
 from ceopt.formulations.predictors.representation import (
@@ -28,14 +29,10 @@ from ceopt.formulations.predictors.representation import (
 )
 from ceopt.formulations.predictors.ties import link_rounding, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
-from ceopt.formulations.space.feature import MISSING, Feature
+from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace, types_in
 from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
-
-#: What a node admits of a column that its path splits: (least, greatest) of a number, or the ranks of levels; and
-#: whether a missing cell goes there.
-Admitted: TypeAlias = "tuple[float, float, bool] | frozenset[float]"
 
 
 @final
@@ -164,10 +161,11 @@ class ReadModel(Predictor):
         """
         found: dict[str, set[tuple[Any, Any]]] = {}
         for part in self._trees():
-            for tree in route(part):
-                for split in tree.splits:
-                    if split is not None and not (isinstance(split, NumberSplit) and split.left == split.right):
-                        found.setdefault(split.name, set()).add(_pair(split, self.space[split.name]))
+            raw = raw_trees(part)
+            for name in raw.names:
+                for split in raw.splits_of(name):
+                    if not (isinstance(split, NumberSplit) and split.left == split.right):
+                        found.setdefault(name, set()).add(_pair(split, self.space[name]))
         return _Splits({name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items()}, self.space.names)
 
     def leaves(self, tree: int) -> pd.DataFrame:
@@ -181,10 +179,10 @@ class ReadModel(Predictor):
         Returns
         -------
         DataFrame
-            Index ``leaf``. A column for each raw column that the tree splits: (least, greatest) of a number, infinite
-            where nothing ends it, the levels of others; with ``missing`` the columns whose missing cell goes there; and
-            ``value``, or one column for each label. Where a raw column has such a name, that is ``missing_of_leaf``,
-            ``value_of_leaf`` and the like.
+            Index ``leaf``; where several paths lead to a leaf, a row for each. A column for each raw column that the
+            tree splits: (least, greatest) of a number, infinite where nothing ends it, the levels of others; with
+            ``missing`` the columns whose missing cell goes there; and ``value``, or one column for each label. Where a
+            raw column has such a name, that is ``missing_of_leaf``, ``value_of_leaf`` and the like.
 
         Raises
         ------
@@ -197,22 +195,20 @@ class ReadModel(Predictor):
         if not isinstance(tree, int | np.integer) or not 0 <= tree < len(places):
             raise InvalidValueError("leaves", f"a tree from 0 to {len(places) - 1}", f"it got {tree!r}", "Choose one.")
         part, position = places[int(tree)]
-        routed = route(part).trees[position]
-        names = list(dict.fromkeys(split.name for split in routed.splits if split is not None))
+        names = raw_trees(part).names_in(position)
         value_names: list[Any] = ["value"]
         if part.core.n_scores > 1:
             value_names = list(part.core.labels or range(part.core.n_scores))
         value_names = [_other_than(names, name) for name in value_names]
         lost = _other_than(names, "missing")
-        rows: dict[int, dict[Any, Any]] = {}
-        for leaf, box in leaf_boxes(routed, self.space):
-            row: dict[Any, Any] = {name: _in_words(self.space[name], box.get(name)) for name in names}
-            row[lost] = tuple(name for name in names if _takes_missing(box.get(name)))
-            rows[leaf] = row | dict(zip(value_names, routed.value[leaf], strict=True))
-        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*names, lost, *value_names])
-        if not any(self.space[name].missing is not False for name in names):
-            frame = frame.drop(columns=lost)
-        return frame.rename_axis("leaf")
+        boxes = leaf_boxes(part)
+        own = np.flatnonzero(boxes.tree == position)
+        admitted = {name: _in_words(self.space[name], boxes.columns.get(name), own) for name in names}
+        columns: dict[Any, Any] = {name: words for name, (words, _) in admitted.items()}
+        if any(self.space[name].missing is not False for name in names):
+            columns[lost] = [tuple(n for n in names if admitted[n][1][k]) for k in range(len(own))]
+        columns |= dict(zip(value_names, boxes.values[own].T, strict=True))
+        return pd.DataFrame(columns, index=pd.Index(boxes.node[own], name="leaf"))
 
     def _trees(self) -> tuple[Predictor, ...]:
         forests = self.forests
@@ -264,67 +260,18 @@ def _pair(split: NumberSplit | LevelSplit, feature: Feature) -> tuple[Any, Any]:
     return tuple(words[rank] for rank in left), tuple(words[rank] for rank in right)
 
 
-def leaf_boxes(tree: RoutedTree, space: FeatureSpace) -> Iterator[tuple[int, dict[str, Admitted]]]:
-    """Yield each leaf with what its path admits; a path that nothing takes ends in no leaf."""
-    waiting: list[tuple[int, dict[str, Admitted]]] = [(0, {})]
-    while waiting:
-        node, box = waiting.pop()
-        if tree.is_leaf[node]:
-            yield node, box
-            continue
-        split = tree.splits[node]
-        if split is None:
-            waiting.append((tree.left[node], box))
-            continue
-        left, right = _divided(split, box.get(split.name), space[split.name])
-        for child, part in ((tree.right[node], right), (tree.left[node], left)):
-            if part is not None:
-                waiting.append((child, {**box, split.name: part}))
-
-
-def _divided(
-    split: NumberSplit | LevelSplit, known: Admitted | None, feature: Feature
-) -> tuple[Admitted | None, Admitted | None]:
-    """Return what of a column goes left and right, None for nothing."""
-    if isinstance(split, LevelSplit):
-        everything = frozenset(map(float, range(len(feature.levels))))
-        if feature.missing is not False:
-            everything |= {MISSING}
-        admitted = known if isinstance(known, frozenset) else everything
-        left, right = admitted & split.ranks, admitted - split.ranks
-        return left or None, right or None
-    low, high, gap = -math.inf, math.inf, feature.missing is not False
-    if isinstance(known, tuple):
-        low, high, gap = known
-    sides: list[Admitted | None] = []
-    for least, greatest, takes_gap in (
-        (low, min(high, split.left), gap and split.missing_left),
-        (max(low, split.right), high, gap and not split.missing_left),
-    ):
-        is_empty = least > greatest or (math.isinf(least) and least == greatest)
-        if is_empty and not takes_gap:
-            sides.append(None)
-        elif is_empty:
-            sides.append((math.inf, -math.inf, True))
-        else:
-            sides.append((least, greatest, takes_gap))
-    return sides[0], sides[1]
-
-
-def _in_words(feature: Feature, admitted: Admitted | None) -> Any:
-    """Return what a leaf admits of a column: (least, greatest) of a number, levels as a tuple."""
-    if isinstance(admitted, tuple):
-        return admitted[:2]
-    if feature.is_finite:
-        ranks = range(len(feature.levels)) if admitted is None else sorted(k for k in admitted if k != MISSING)
-        return tuple(feature.levels[int(rank)] for rank in ranks)
-    return -math.inf, math.inf
-
-
-def _takes_missing(admitted: Admitted | None) -> bool:
-    if isinstance(admitted, tuple):
-        return admitted[2]
-    return admitted is None or MISSING in admitted
+def _in_words(feature: Feature, column: CellRanges | LevelSets | None, own: Any) -> tuple[list[Any], list[bool]]:
+    """Return (least, greatest) or the levels that some leaves admit of a column, and whether a missing cell."""
+    may_be_missing = feature.missing is not False
+    if isinstance(column, CellRanges):
+        low, high = column.ends()
+        return list(zip(low[own].tolist(), high[own].tolist(), strict=True)), (
+            column.gap[own] & may_be_missing
+        ).tolist()
+    assert column is not None  # noqa: S101 - a column that is split
+    admitted = column.admits[column.part[own]]
+    levels = [tuple(feature.levels[k] for k in np.flatnonzero(row[:-1]).tolist()) for row in admitted]
+    return levels, (admitted[:, -1] & may_be_missing).tolist()
 
 
 def _one_score(predictor: Predictor, weights: Any, level: float, decision: Decision) -> AbstractRepresentation:

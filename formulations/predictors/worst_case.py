@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, RoutedTree, route
+from ceopt.formulations.predictors.raw_trees import LevelSplit, NumberSplit, RawTrees, raw_trees
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -199,7 +199,8 @@ def moved(predictor: Predictor, moves: Mapping[str, float], reach: Reach) -> Pre
         last = noise.shifted(split.left, _anchor(part), -1 if move > 0.0 else 1)
         return last, last
 
-    return _of_trees(predictor, [_with_ends(tree, predictor.space, ends) for tree in route(predictor)])
+    raw = raw_trees(predictor)
+    return _of_trees(predictor, [_with_ends(raw, root, predictor.space, ends) for root in raw.root.tolist()])
 
 
 def worst_trees(predictor: Predictor, noises: Noises, reach: Reach) -> Predictor | None:
@@ -222,9 +223,10 @@ def worst_trees(predictor: Predictor, noises: Noises, reach: Reach) -> Predictor
         elif not part.labels and part.only != MISSING:
             start[name] = (math.nextafter(part.lower, -math.inf), part.upper)
     trees = []
-    for routed in route(predictor):
+    raw = raw_trees(predictor)
+    for root in raw.root.tolist():
         checkpoint(_STAGE)
-        tree = _Worst(routed, predictor.space, ends).written(start)
+        tree = _Worst(raw, predictor.space, ends).written(root, start)
         if tree is None:
             return None
         trees.append(tree)
@@ -246,14 +248,14 @@ def _of_trees(predictor: Predictor, trees: list[Tree]) -> Predictor:
     return Predictor(other, _coordinates_with_gaps(space), other, space)
 
 
-def _with_ends(tree: RoutedTree, space: FeatureSpace, ends: Callable[[NumberSplit], _Ends]) -> Tree:
+def _with_ends(tree: RawTrees, root: int, space: FeatureSpace, ends: Callable[[NumberSplit], _Ends]) -> Tree:
     """Return a tree whose splits on numbers end elsewhere, of any size."""
     place = {name: k for k, name in enumerate(space.names)}
     writer = TreeWriter()
-    waiting: list[tuple[Link | None, int]] = [(None, 0)]
+    waiting: list[tuple[Link | None, int]] = [(None, root)]
     while waiting:
         link, node = waiting.pop()
-        split = tree.splits[node]
+        split = tree.split(node)
         if tree.is_leaf[node]:
             writer.add(link, value=float(tree.value[node][0]))
         elif split is None:
@@ -294,7 +296,7 @@ class _Worst:
     Nodes below which nothing is less than the least leaf met so far are left out.
     """
 
-    def __init__(self, tree: RoutedTree, space: FeatureSpace, ends: Any) -> None:
+    def __init__(self, tree: RawTrees, space: FeatureSpace, ends: Any) -> None:
         self._tree = tree
         self._ends = ends
         self._place = {name: k for k, name in enumerate(space.names)}
@@ -303,9 +305,9 @@ class _Worst:
         self._greatest: dict[int, float] = {}
         self._count = 0
 
-    def written(self, known: dict[str, _Known]) -> Tree | None:
+    def written(self, root: int, known: dict[str, _Known]) -> Tree | None:
         """Return the tree; None where it has more than ``MOST_NODES`` nodes."""
-        self._below(None, (0,), math.inf, known)
+        self._below(None, (root,), math.inf, known)
         if self._count > MOST_NODES:
             return None
         return _written(self._writer)
@@ -356,7 +358,7 @@ class _Worst:
             if tree.is_leaf[node]:
                 floor = min(floor, self.least(node))
                 continue
-            split = tree.splits[node]
+            split = tree.split(node)
             sides = (True, False) if split is None else self._sides(node, split, known)
             if split is None:
                 waiting.append(tree.left[node])
@@ -372,7 +374,7 @@ class _Worst:
             return
         node, rest = met[0], tuple(met[1:])
         left, right = tree.left[node], tree.right[node]
-        split = tree.splits[node]
+        split = tree.split(node)
         assert split is not None  # noqa: S101 - it was met
         if isinstance(split, LevelSplit):
             here = known.get(split.name)

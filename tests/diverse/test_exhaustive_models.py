@@ -122,16 +122,14 @@ def fitted() -> Callable[[str], Any]:
 # ---- brute force -----------------------------------------------------------------------------------------------------
 def thresholds(model: Any, space: ceopt.FeatureSpace) -> dict[str, list[tuple[float, float]]]:
     """Return the last value left and the first right of every split of each number, as the reader has them."""
-    from ceopt.formulations.predictors.reachable_leaves import NumberSplit, route
+    from ceopt.formulations.predictors.raw_trees import raw_trees
     from ceopt.formulations.predictors.readers import read
 
     predictor = read(model, space)
     found: dict[str, set[tuple[float, float]]] = {name: set() for name in space.names}
     for part in predictor.forests:
-        for tree in route(part):
-            for split in tree.splits:
-                if isinstance(split, NumberSplit):
-                    found[split.name].add((split.left, split.right))
+        for name, splits in raw_trees(part).number_splits().items():
+            found[name].update((split.left, split.right) for split in splits)
     return {name: sorted(splits) for name, splits in found.items()}
 
 

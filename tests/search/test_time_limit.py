@@ -190,7 +190,7 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     built = slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.leaf_boxes._Tests._take_nodes", 1e3)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.raw_trees.RawTrees._read", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"

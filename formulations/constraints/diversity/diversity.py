@@ -16,7 +16,7 @@ from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import cost_of_column
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
-from ceopt.formulations.predictors.reachable_leaves import NumberSplit, cuts_in_reach, route
+from ceopt.formulations.predictors.raw_trees import NumberSplit, cuts_in_reach, raw_trees
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.predictors.ties import columns_read
 from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
@@ -100,10 +100,8 @@ def differs_row(block: Any, forms: list[LinearForm]) -> None:
 def _number_splits(predictor: Predictor) -> Iterator[NumberSplit]:
     """Yield the splits of numbers by the trees of a model, in reach or not."""
     for part in predictor.forests:
-        for tree in route(part):
-            for split in tree.splits:
-                if isinstance(split, NumberSplit):
-                    yield split
+        for splits in raw_trees(part).number_splits().values():
+            yield from splits
 
 
 def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, tuple[str, ...]]:
@@ -525,7 +523,7 @@ class OtherCells(AbstractDiversity):
         """Return the model's splits in reach, by column and in order."""
         keys: dict[str, set[_Key]] = {}
         for part in self.predictor.forests:
-            for cut in cuts_in_reach(route(part), reach):
+            for cut in cuts_in_reach(part, reach):
                 keys.setdefault(cut.name, set()).add(cut.key)
         return {name: sorted(found) for name, found in keys.items()}
 

@@ -19,18 +19,8 @@ import pyomo.environ as pyo
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.pruned_leaves import pruned_trees
-from ceopt.formulations.predictors.reachable_leaves import (
-    Box,
-    Cut,
-    Leaf,
-    LevelCut,
-    NumberCut,
-    PrunedTree,
-    cuts_in_reach,
-    place_of,
-    route,
-)
+from ceopt.formulations.predictors.pruned_leaves import Box, Leaf, PrunedTree, pruned_trees
+from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut, cuts_in_reach, place_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import point_row
@@ -93,7 +83,7 @@ class AbstractForest(AbstractEmbedded):
         for tree in self.trees:
             cuts.update(cut for cut in tree.cuts if isinstance(cut, NumberCut))
         if all_cells:
-            cuts.update(cuts_in_reach(route(predictor), x.reach))
+            cuts.update(cuts_in_reach(predictor, x.reach))
         #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=place_of))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]

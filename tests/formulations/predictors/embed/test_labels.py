@@ -20,8 +20,8 @@ from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.predictors.embed.embedded import Inputs
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.pruned_leaves import pruned_trees
-from ceopt.formulations.predictors.reachable_leaves import LevelSplit, NumberSplit, Part, route
+from ceopt.formulations.predictors.pruned_leaves import Part, pruned_trees
+from ceopt.formulations.predictors.raw_trees import LevelSplit, NumberSplit, raw_trees
 from ceopt.formulations.predictors.trees import Tree
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -117,20 +117,21 @@ def test_routes_end_where_the_trees_do(seed):
     rows = np.array([[rng.choice(values) for values in VALUES] for _ in range(40)], dtype=np.float64)
     rows[:5, 0] = rng.normal(size=5)
     ends = predictor.core.apply(predictor.encoding.matrix(rows))
+    raw = raw_trees(predictor)
 
     for row, nodes in zip(rows, ends.tolist(), strict=True):
         point = dict(zip(SPACE.names, row.tolist(), strict=True))
-        for tree, node in zip(route(predictor), nodes, strict=True):
-            at = 0
-            while not tree.is_leaf[at]:
-                split = tree.splits[at]
+        for root, node in zip(raw.root, nodes, strict=True):
+            at = root
+            while not raw.is_leaf[at]:
+                split = raw.split(at)
                 left = True
                 if isinstance(split, NumberSplit):
                     left = split.goes_left(point[split.name])
                 elif isinstance(split, LevelSplit):
                     left = point[split.name] in split.ranks
-                at = tree.left[at] if left else tree.right[at]
-            assert at == node
+                at = raw.left[at] if left else raw.right[at]
+            assert at == root + node
 
 
 @settings(max_examples=20, deadline=None)

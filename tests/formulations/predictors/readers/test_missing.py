@@ -37,7 +37,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.reachable_leaves import NumberSplit, route
+from ceopt.formulations.predictors.raw_trees import raw_trees
 from ceopt.formulations.predictors.readers import open_model, read
 from ceopt.formulations.predictors.readers.model_input import given as as_given
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
@@ -86,7 +86,7 @@ def _rows(predictor: Predictor | None = None) -> np.ndarray:
         np.round(rng.random(ROWS) * 5.0, 1),
     ])  # fmt: skip
     for part in () if predictor is None else predictor.forests:
-        splits = [split for tree in route(part) for split in tree.splits if isinstance(split, NumberSplit)]
+        splits = [split for own in raw_trees(part).number_splits().values() for split in own]
         for k, split in enumerate(splits[: ROWS // 2]):
             place = predictor.space.names.index(split.name)
             value = split.left if k % 2 == 0 else split.right
