@@ -114,7 +114,7 @@ class AbstractNearPeople(ABC):
     """
 
     #: How many changes are made for one that is taken back.
-    remade: ClassVar[int] = 1
+    remade: int = 1
     #: Rows of the data that the search begins from where something was met, and points of a person that are swapped.
     first_rows: ClassVar[int] = _ROWS
     improved: ClassVar[int] = 1

@@ -57,6 +57,8 @@ _SEARCHING: Final = "looking for near points"
 _AT_ONCE: Final = 2_000_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 8, 2000
+#: Changes that are made at last for one that is taken back.
+_REMADE: Final = 3
 #: Leaves up to which the runs of all are kept.
 _FEW_LEAVES: Final = 20_000
 #: Climbs begin within this many times the least budget that the leaves allow, then this many times the last, so often.
@@ -432,6 +434,12 @@ class _NearPeople(AbstractNearPeople):
         limits = np.full(len(self.people), -np.inf)
         np.maximum.at(limits, who, below)
         self.look_within(limits)
+
+    def swap(self, who: Ints) -> None:
+        """From the cheapest points of each, take one change back and make another, then several."""
+        for remade in (1, _REMADE):
+            self.remade = remade
+            super().swap(who)
 
     def coordinates(self, who: Ints, states: States) -> Floats:
         """Return the coordinates (B, d) of states."""
