@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,11 +54,13 @@ class _Tested(NamedTuple):
 
 @final
 class LeafSides:
-    """Which leaves of a tree lie wholly left, and wholly right, of a cut."""
+    """Which leaves of a tree lie wholly left, and wholly right, of a cut, and which hold a point."""
 
-    __slots__ = ("_tested",)
+    __slots__ = ("_count", "_of", "_tested")
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self._count = len(leaves)
+        self._of: dict[Cut, tuple[list[int], list[int]]] = {}
         parts: dict[str, list[tuple[int, float, float, frozenset[float]]]] = {}
         for k, leaf in enumerate(leaves):
             for name, part in leaf.box.items():
@@ -74,6 +75,11 @@ class LeafSides:
 
     def of(self, cut: Cut) -> tuple[list[int], list[int]]:
         """Return the positions of the leaves left, and right, of a cut, over the whole tree."""
+        if cut not in self._of:
+            self._of[cut] = self._beside(cut)
+        return self._of[cut]
+
+    def _beside(self, cut: Cut) -> tuple[list[int], list[int]]:
         tested = self._tested.get(cut.name)
         if tested is None:
             return [], []
@@ -85,20 +91,27 @@ class LeafSides:
             is_right &= tested.low >= cut.key[1]
         return tested.positions[is_left].tolist(), tested.positions[is_right & ~is_left].tolist()
 
+    def holding(self, point: Mapping[str, float], reach: Reach) -> list[int]:
+        """Return the positions of the leaves that hold a point in reach: one, or none where leaves were left out."""
+        holds = np.ones(self._count, dtype=bool)
+        for name, tested in self._tested.items():
+            value, part = point[name], reach[name]
+            if isinstance(part, Levels) or value in (MISSING, *part.labels):
+                holds[tested.positions] &= np.array([value in one for one in tested.sets])[tested.which]
+            else:
+                holds[tested.positions] &= (tested.low <= value) & (value <= tested.high)
+        return np.flatnonzero(holds).tolist()
+
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PrunedTree:
     """The leaves and the splits of one tree that matter to one person; ``cuts`` holds each cut once."""
 
     position: int
     leaves: tuple[Leaf, ...]
     cuts: tuple[Cut, ...]
-
-    @functools.cached_property
-    def sides(self) -> LeafSides:
-        """Return which leaves lie left and right of a cut."""
-        return LeafSides(self.leaves)
+    sides: LeafSides
 
 
 def pruned_trees(
@@ -293,27 +306,31 @@ class _PrunedWriter:
         origin = leaves.origin[own]
         values = self.boxes.values[origin]
         if self.covers and len(own) and (values == values[0]).all():  # whichever leaf it is
-            return PrunedTree(position, (Leaf(int(self.boxes.node[origin[0]]), tuple(values[0].tolist()), {}),), ())
+            only = (Leaf(int(self.boxes.node[origin[0]]), tuple(values[0].tolist()), {}),)
+            return PrunedTree(position, only, (), LeafSides(only))
         numbers = _distinct(self.boxes.node[origin].tolist(), int(self.boxes.node.max(initial=0)) + 1)
         written: list[dict[str, Part]] = [{} for _ in own]
-        cuts: list[Cut] = []
+        candidates: list[Cut] = []
         for j in leaves.split:
             name = self.columns[j].name
             if j in leaves.part:
                 parts = [self._level_part(j, place) for place in leaves.part[j][own].tolist()]
                 whole: Part = frozenset(self.columns[j].values.tolist())
-                cuts += self._level_cuts(position, j, parts)
+                candidates += self._level_cuts(position, j, parts)
             else:
                 gaps = leaves.gap[j][own].tolist() if j in leaves.gap else [False] * len(own)
                 ranges = zip(leaves.low[j][own].tolist(), leaves.high[j][own].tolist(), gaps, strict=True)
                 parts = [self._number_part(j, *one) for one in ranges]
                 whole = self._number_part(j, 0, int((self.columns[j].values != MISSING).sum()) - 1, True)
-                cuts += self._number_cuts(j, own, parts)
+                candidates += self._number_cuts(j, own)
             for box, part in zip(written, parts, strict=True):
                 if part != whole:
                     box[name] = part
         triples = zip(numbers, map(tuple, values.tolist()), written, strict=True)
-        return PrunedTree(position, tuple(Leaf(*triple) for triple in triples), tuple(cuts))
+        leaves_left = tuple(Leaf(*triple) for triple in triples)
+        sides = LeafSides(leaves_left)
+        enough = all if self.covers else any
+        return PrunedTree(position, leaves_left, tuple(cut for cut in candidates if enough(sides.of(cut))), sides)
 
     # ---- levels ------------------------------------------------------------------------------------------------------
     def _level_part(self, j: int, place: int) -> Part:
@@ -332,9 +349,7 @@ class _PrunedWriter:
         for row in column.splits_of(position):
             places = np.where(np.isinf(self.columns[j].values), len(row) - 1, self.columns[j].values).astype(np.intp)
             ranks = frozenset(self.columns[j].values[row[places]].tolist())
-            is_left = any(part <= ranks for part in distinct)
-            is_right = any(part.isdisjoint(ranks) for part in distinct)
-            if is_left and is_right:
+            if any(part <= ranks for part in distinct) and any(part.isdisjoint(ranks) for part in distinct):
                 cuts[LevelCut(name, ranks)] = None
         if not self.covers:
             whole = frozenset(self.columns[j].values.tolist())
@@ -363,7 +378,7 @@ class _PrunedWriter:
             self._parts[key] = (float(least), float(most), frozenset(labels))
         return self._parts[key]
 
-    def _number_cuts(self, j: int, own: NDArray[np.intp], parts: Sequence[Part]) -> list[Cut]:
+    def _number_cuts(self, j: int, own: NDArray[np.intp]) -> list[Cut]:
         """Return the cuts at which leaves begin or end, each with all sets of labels that may go left."""
         leaves = self.leaves
         column = self.columns[j]
@@ -379,10 +394,7 @@ class _PrunedWriter:
         for place in before.tolist():
             last = float(column.lasts[amounts[place - 1]]) if place > 0 else -np.inf
             first = float(column.values[amounts[place]]) if place < len(amounts) else np.inf
-            for on_left in _label_sides(labels, last, first):
-                cut = NumberCut(column.name, (last, first), on_left)
-                if _parts_leaves(cut, parts, both=self.covers):
-                    cuts.append(cut)
+            cuts += [NumberCut(column.name, (last, first), on_left) for on_left in _label_sides(labels, last, first)]
         return cuts
 
 
@@ -397,20 +409,6 @@ def _label_sides(labels: Floats, last: float, first: float) -> list[frozenset[fl
     if MISSING in labels:
         sides = [more for side in sides for more in (side, side | {MISSING})]
     return list(dict.fromkeys(sides))
-
-
-def _parts_leaves(cut: NumberCut, parts: Sequence[Part], *, both: bool) -> bool:
-    """Whether some leaf lies wholly left of a cut, and some wholly right; or one of the two, unless ``both``."""
-    is_left = is_right = False
-    last, first = cut.key
-    for part in set(parts):
-        assert isinstance(part, tuple)  # noqa: S101 - a column of numbers
-        low, high, labels = part
-        is_left = is_left or (high <= last and labels <= cut.labels)
-        is_right = is_right or (low >= first and labels.isdisjoint(cut.labels))
-        if is_left and is_right:
-            return True
-    return (is_left or is_right) and not both
 
 
 def _distinct(nodes: Sequence[int], free: int) -> list[int]:

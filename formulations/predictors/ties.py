@@ -825,6 +825,7 @@ def right_side_of(
     *,
     more: float = 0.0,
     clear: bool = False,
+    of: Sums | None = None,
 ) -> RowSide:
     """Return the right side of the row "weighted sum of scores >= level".
 
@@ -842,20 +843,10 @@ def right_side_of(
         What the level's own rounding adds to the distance within which rounding decides.
     clear
         Whether to refuse all sums within that distance, because the decision there depends on summation order.
+    of
+        Which sums there are; by default all of the model.
     """
-    return _side_of(predictor, sums_of(predictor, weights), weights, level, accepts, more=more, clear=clear)
-
-
-def _side_of(
-    predictor: Predictor,
-    sums: Sums,
-    weights: Sequence[float],
-    level: float,
-    accepts: Callable[[float], bool],
-    *,
-    more: float,
-    clear: bool,
-) -> RowSide:
+    sums = sums_of(predictor, weights) if of is None else of
     width = sums.undecided_within(level, more)
     size = max(sums.spread, abs(level) * 1e-3)
     if sums.candidates is None:
@@ -919,13 +910,7 @@ _EXACT_SUMS: WeakKeyDictionary[Predictor, dict[tuple[float, ...], list[tuple[flo
 
 
 def exact_side_of(
-    predictor: Predictor,
-    weights: Sequence[float],
-    level: float,
-    accepts: Callable[[float], bool],
-    *,
-    more: float = 0.0,
-    clear: bool = False,
+    predictor: Predictor, weights: Sequence[float], level: float, accepts: Callable[[float], bool], **options: Any
 ) -> ExactSide | None:
     """Return the row that tells ties apart; None where nothing is gained.
 
@@ -933,11 +918,10 @@ def exact_side_of(
     """
     if not isinstance(predictor.core, TreeEnsemble):
         return None
-    least = right_side_of(predictor, weights, level, accepts, more=more, clear=clear).least
-    sides = [
-        (step, _side_of(predictor, sums, weights, level, accepts, more=more, clear=clear))
-        for step, sums in _exact_sums(predictor, weights)
-    ]
+    least = right_side_of(predictor, weights, level, accepts, **options).least
+    sides = []
+    for step, sums in _exact_sums(predictor, weights):
+        sides.append((step, right_side_of(predictor, weights, level, accepts, of=sums, **options)))
     top = max((side.least for _, side in sides), default=-math.inf)
     if top < least:
         return None

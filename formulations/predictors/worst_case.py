@@ -224,9 +224,10 @@ def worst_trees(predictor: Predictor, noises: Noises, reach: Reach) -> Predictor
             start[name] = (math.nextafter(part.lower, -math.inf), part.upper)
     trees = []
     raw = raw_trees(predictor)
+    worst = _Worst(raw, predictor.space, ends)
     for root in raw.root.tolist():
         checkpoint(_STAGE)
-        tree = _Worst(raw, predictor.space, ends).written(root, start)
+        tree = worst.written(root, start)
         if tree is None:
             return None
         trees.append(tree)
@@ -291,7 +292,7 @@ def _coordinates_with_gaps(space: FeatureSpace) -> Encoding:
 
 @final
 class _Worst:
-    """Writes the worst case of one tree: at each node the inner nodes that points may still meet, and the least leaf.
+    """Writes the worst case of trees: at each node the inner nodes that points may still meet, and the least leaf.
 
     Nodes below which nothing is less than the least leaf met so far are left out.
     """
@@ -300,45 +301,33 @@ class _Worst:
         self._tree = tree
         self._ends = ends
         self._place = {name: k for k, name in enumerate(space.names)}
-        self._writer = TreeWriter()
-        self._least: dict[int, float] = {}
-        self._greatest: dict[int, float] = {}
-        self._count = 0
+        at_leaves = tree.value[:, 0]
+        #: By node the least and the greatest value below it.
+        self._least = np.where(tree.is_leaf, at_leaves, -np.inf)
+        self._greatest = np.where(tree.is_leaf, at_leaves, np.inf)
+        waits = ~tree.is_leaf
+        while waits.any():  # from the leaves up, a level at a time
+            ready = np.flatnonzero(waits & ~waits[tree.left] & ~waits[tree.right])
+            left, right = tree.left[ready], tree.right[ready]
+            self._least[ready] = np.minimum(self._least[left], self._least[right])
+            self._greatest[ready] = np.maximum(self._greatest[left], self._greatest[right])
+            waits[ready] = False
 
     def written(self, root: int, known: dict[str, _Known]) -> Tree | None:
         """Return the tree; None where it has more than ``MOST_NODES`` nodes."""
+        self._writer, self._count = TreeWriter(), 0
         self._below(None, (root,), math.inf, known)
         if self._count > MOST_NODES:
             return None
         return _written(self._writer)
 
-    def least(self, node: int) -> float:
-        """Return the least value below a node."""
-        if node not in self._least:
-            tree = self._tree
-            if tree.is_leaf[node]:
-                self._least[node] = float(tree.value[node][0])
-            else:
-                self._least[node] = min(self.least(tree.left[node]), self.least(tree.right[node]))
-        return self._least[node]
-
-    def greatest(self, node: int) -> float:
-        """Return the greatest value below a node."""
-        if node not in self._greatest:
-            tree = self._tree
-            if tree.is_leaf[node]:
-                self._greatest[node] = float(tree.value[node][0])
-            else:
-                self._greatest[node] = max(self.greatest(tree.left[node]), self.greatest(tree.right[node]))
-        return self._greatest[node]
-
     def _turns(self, node: int, split: NumberSplit) -> _Ends:
         """Return the ends of a split, both the same where a side that is never the lesser need not be looked at."""
         first, last = self._ends(split)
         left, right = self._tree.left[node], self._tree.right[node]
-        if self.least(right) >= self.greatest(left):
+        if self._least[right] >= self._greatest[left]:
             return last, last
-        if self.least(left) >= self.greatest(right):
+        if self._least[left] >= self._greatest[right]:
             return first, first
         return first, last
 
@@ -356,7 +345,7 @@ class _Worst:
         while waiting:
             node = waiting.pop()
             if tree.is_leaf[node]:
-                floor = min(floor, self.least(node))
+                floor = min(floor, float(self._least[node]))
                 continue
             split = tree.split(node)
             sides = (True, False) if split is None else self._sides(node, split, known)
@@ -368,7 +357,7 @@ class _Worst:
                 waiting += [
                     child for child, goes in zip((tree.left[node], tree.right[node]), sides, strict=True) if goes
                 ]
-        met = sorted({node for node in met if self.least(node) < floor}, key=self.least)
+        met = sorted({node for node in met if self._least[node] < floor}, key=self._least.__getitem__)
         if not met:
             self._writer.add(link, value=floor)
             return

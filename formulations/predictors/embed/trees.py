@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.pruned_leaves import Box, Leaf, PrunedTree, pruned_trees
+from ceopt.formulations.predictors.pruned_leaves import Leaf, PrunedTree, pruned_trees
 from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut, cuts_in_reach, place_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.predictors.tree_bounds import TreeNeed
-    from ceopt.formulations.space.reachable import Reach
     from ceopt.solvers.checks import Floats
 
 # ==== Base of the three tree formulations: leaf variables, one leaf per tree, and scores linear in the leaves =========
@@ -189,10 +188,11 @@ class AbstractForest(AbstractEmbedded):
     def place(self, point: Mapping[str, float]) -> None:
         """Set the leaf variables to the values that they have at a point."""
         checkpoint(_STAGE)
-        for pairs in self._leaves_in_reach:
-            for leaf, variable in pairs:
+        for tree, pairs in self._trees_with_leaves:
+            held = tree.sides.holding(point, self.x.reach)
+            for k, (_, variable) in enumerate(pairs):
                 if variable is not None:
-                    variable.set_value(int(_contains(leaf.box, point, self.x.reach)), skip_validation=True)
+                    variable.set_value(int(k in held), skip_validation=True)
 
     def adding_up(self, amounts: Callable[[Floats], Floats]) -> LinearForm:
         """Return, as a linear form, the sum over the trees of an amount for the leaf that each ends in.
@@ -293,20 +293,6 @@ def _nodes(tree: PrunedTree) -> Iterator[tuple[Cut, list[int], list[int]]]:
                 yield cut, sorted(left), sorted(right)
                 waiting += [right, left]
                 break
-
-
-def _contains(box: Box, point: Mapping[str, float], reach: Reach) -> bool:
-    for name, admitted in box.items():
-        value = point[name]
-        if isinstance(admitted, frozenset):
-            is_admitted = value in admitted
-        elif value == MISSING or value in reach[name].labels:
-            is_admitted = value in admitted[2]
-        else:
-            is_admitted = admitted[0] <= value <= admitted[1]
-        if not is_admitted:
-            return False
-    return True
 
 
 # ==== Tree ensembles by one binary per leaf and big-M rows on its box, as OptiCL writes them ==========================
@@ -607,12 +593,11 @@ class OrderedTrees(AbstractForest):
         """
         beyond: dict[tuple[Cut, bool], LinearForm] = {}
         for tree in self.trees:
-            own = next((leaf for leaf in tree.leaves if _contains(leaf.box, point, self.x.reach)), None)
-            if own is None:
+            held = tree.sides.holding(point, self.x.reach)
+            if not held:
                 return LinearForm(1.0)
-            alone = PrunedTree(tree.position, (own,), tree.cuts)
             for cut in tree.cuts:
-                lefts, _ = sides = alone.sides.of(cut)
-                if any(sides):
-                    beyond.setdefault((cut, bool(lefts)), self.right_of(cut)[0])
+                for is_left, leaves in zip((True, False), tree.sides.of(cut), strict=True):
+                    if held[0] in leaves:
+                        beyond.setdefault((cut, is_left), self.right_of(cut)[0])
         return total(is_right if is_left else is_right.complement() for (_, is_left), is_right in beyond.items())
