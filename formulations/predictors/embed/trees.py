@@ -431,7 +431,7 @@ class MisicTrees(AbstractForest):
     ======== ==================== ============================================================
 
     The reach of a column is from :math:`\underline{x}_f` to :math:`\overline{x}_f`. The values l and r replace the
-    paper's epsilon.
+    paper's epsilon. The splits s are the nodes of a tree with the leaves in reach.
 
     Adds per cut one binary and three rows, per split node two rows, and a coordinate per split column. A MILP whose
     binaries determine the leaves exactly. The coordinate may lie between l and r, within the solver's tolerance of
