@@ -10,9 +10,9 @@ import numpy as np
 
 from ceopt.oracle.model import ModelOracle
 from ceopt.search.near_points import NearSearch
+from ceopt.search.near_values import NearValues
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
-from ceopt.search.warm_start import StartSearch
 from ceopt.settings import Settings
 from ceopt.solvers.highs import HighsSession
 
@@ -32,7 +32,7 @@ PARTS = ("build", "lower", "check", "rest", "predict", "start", "solve")
 def measure(prepared: Prepared, row: Any) -> dict[str, float]:
     """Return seconds by part; ``overhead`` is all but the start, the solver and the model's own predict."""
     with (
-        common.clocked(StartSearch, "run") as start,
+        common.clocked(NearValues, "run") as start,
         common.clocked(NearSearch, "run") as near,
         common.clocked(HighsSession, "solve") as solve,
         common.clocked(ModelOracle, "predict") as predict,

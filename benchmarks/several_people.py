@@ -18,7 +18,6 @@ TITLE = "Several people with one budget"
 MEASURES = (
     "ceopt/people.py",
     "ceopt/search/least_costs.py",
-    "ceopt/search/warm_start.py",
     "formulations/people.py",
     "formulations/predictors/embed/trees.py",
 )

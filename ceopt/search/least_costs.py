@@ -1,7 +1,7 @@
 """What one person's change costs at least, found without a program: for many people who are asked about at once.
 
 Trees are the same all over a cell, so the cheapest point of every cell is on a grid of a few values a column
-(:func:`~ceopt.search.warm_start.grid_around`). :class:`CellWalk` goes through the grid from the cheapest point on: the
+(:class:`CellGrid`). :class:`CellWalk` goes through the grid from the cheapest point on: the
 first point that the model favours is the answer, and until one is met, nothing cheaper than the last point exists.
 
 A linear score is a sum over the columns, so the least cost is a knapsack with one choice a column.
@@ -23,22 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.leaf_boxes import leaf_boxes
+from ceopt.formulations.predictors.leaf_boxes import leaf_boxes, values_of_cells
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import summation_rounding
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.targets import Values
-from ceopt.search.warm_start import grid_around
 from ceopt.tolerances import COST_OF_MARGIN, GAIN_ROUNDING, PRICE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
+    from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.targets import Target
     from ceopt.search.prepare import Prepared
-    from ceopt.search.warm_start import ValueGrid
     from ceopt.solvers.checks import Floats
 
 #: Points of a grid that are looked at in a first and in each further round, and the most that are written at once.
@@ -103,6 +103,32 @@ def _is_separable(prepared: Prepared) -> bool:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class CellGrid:
+    """Of each column the values nearest to a person in the cells in reach, ascending, and what a move to each costs."""
+
+    names: tuple[str, ...]
+    columns: tuple[Floats, ...]
+    prices: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, predictor: Predictor, cost: AbstractCost, factual: Mapping[str, float], reach: Reach) -> CellGrid:
+        """Return the grid of a model of trees, of a person in coordinates and what each column may take."""
+        space = predictor.space
+        boxes = list(map(leaf_boxes, predictor.forests))
+        columns = [values_of_cells(boxes, one, factual[one.name], reach[one.name]) for one in space]
+        prices = cost.prices(space)
+        each = [
+            prices_of(prices[one.name], one, factual[one.name], own) for one, own in zip(space, columns, strict=True)
+        ]
+        return cls(tuple(space.names), tuple(columns), tuple(each))
+
+    def coordinates(self, points: NDArray[np.intp]) -> Floats:
+        """Return coordinates (n, d) of points, given by the places of their values."""
+        return np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
+
+
+@final
 class CellWalk:
     """One person's walk through the grid of a model's cells, in rounds.
 
@@ -117,10 +143,8 @@ class CellWalk:
     __slots__ = ("_grid", "_prepared", "_round", "_seen", "low", "point")
 
     def __init__(self, prepared: Prepared, factual: Mapping[str, float], reach: Reach) -> None:
-        predictor = prepared.predictor
-        boxes = list(map(leaf_boxes, predictor.forests))
         self._prepared = prepared
-        self._grid = grid_around(predictor, prepared.settings.cost, (), factual=factual, reach=reach, boxes=boxes)
+        self._grid = CellGrid.of(prepared.predictor, prepared.settings.cost, factual, reach)
         self._round = 0
         #: The price up to which the points were looked at, in the unit of the objective.
         self._seen = 0.0
@@ -164,7 +188,7 @@ class CellWalk:
         self.low = price if math.isinf(price) else self._prepared.settings.cost.from_objective(price)
 
 
-def _price_of(grid: ValueGrid, most: int) -> float:
+def _price_of(grid: CellGrid, most: int) -> float:
     """Return a price that about so many points of a grid do not exceed; infinite if the grid has no more of them."""
     prices = [own for own in grid.prices if len(own) > 1]
     if math.prod(map(len, prices)) <= most:
@@ -190,7 +214,7 @@ def _price_of(grid: ValueGrid, most: int) -> float:
     return 0.0
 
 
-def _points_within(grid: ValueGrid, upper: float, most: int) -> tuple[NDArray[np.intp] | None, Floats]:
+def _points_within(grid: CellGrid, upper: float, most: int) -> tuple[NDArray[np.intp] | None, Floats]:
     """Return the points (n, d) of a grid that cost at most ``upper``, and their prices; None if they are too many."""
     limit = upper * (1.0 + PRICE_ROUNDING)
     points = np.zeros((1, len(grid.names)), dtype=np.intp)

@@ -18,7 +18,11 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.reaches import Reaches, slack
 from ceopt.formulations.predictors.ties import encoding_rounding
 from ceopt.formulations.space.space import point_row
-from ceopt.search.warm_start import StartSearch
+from ceopt.oracle.model import ModelOracle
+from ceopt.oracle.rows import points_of
+from ceopt.search.near_values import NearValues, met_alone
+from ceopt.search.prepare import Prepared
+from ceopt.settings import CheckedSettings
 from ceopt.solvers.checks import Floats, is_number
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 _WHO: Final = "start"
 #: Share of the time after which a search that has found something ends.
 _WITH_SOMETHING: Final = 0.5
+#: Points that are wanted of a search, with other columns changed each.
+_WANTED: Final = 10
 #: Points that are tried against the rows of the program, at most.
 _MOST_TRIED: Final = 50
 
@@ -255,13 +261,52 @@ def _points_of(question: _OwnProgram, seconds: float, seed: int) -> list[Point]:
         points.append(dict(block.point))
     began = time.perf_counter()
     deadlines = (began + _WITH_SOMETHING * seconds, began + seconds)
-    for predictor in dict.fromkeys(predictor for predictor, _, _ in question.asked):
+    for predictor, target, margin in question.asked:
         if predictor.space.names != block.space.names:
-            continue  # a model over some of the columns, or in another order, has no grid for the others
-        search = StartSearch(predictor, question.slacks, L1(), question.rules)
-        found = search.run(block.point, block.reach, None, seed=seed, deadlines=deadlines)
-        points += [point for _, point in found]
+            continue  # a model over some of the columns, or in another order, has no places for the others
+        prepared = _prepared(predictor, target, margin, question.rules, seed)
+        search = NearValues(prepared, question.slacks)
+        found = met_alone(search, prepared, (block.point, block.reach), deadlines)
+        points += points_of(block.space, found.points)
     return points
+
+
+def _prepared(
+    predictor: Predictor, target: Target, margin: float, rules: tuple[AbstractRule, ...], seed: int
+) -> Prepared:
+    """Return the question of a person's cheapest row that a model alone puts in a target."""
+    space = predictor.space
+    settings = CheckedSettings(
+        target=target,
+        n=_WANTED,
+        cost=L1(),
+        rules=rules,
+        solver="auto",
+        time_limit_s=math.inf,
+        relative_gap=0.0,
+        margin=margin,
+        diversity=None,
+        formulation="auto",
+        threads=1,
+        random_state=seed,
+        solver_options={},
+        why=False,
+        proof=True,
+        cost_name="l1",
+    )
+    return Prepared(
+        predictor=predictor,
+        oracle=ModelOracle(predictor, space),
+        space=space,
+        settings=settings,
+        margin=margin,
+        least_margin=margin,
+        asks_model=False,
+        is_reproducible=True,
+        target_rows=None,
+        starts=None,
+        read_s=0.0,
+    )
 
 
 def _best(model: Any, blocks: Sequence[Factual], found: Sequence[list[Point]]) -> Any:

@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, final
 
 import numpy as np
@@ -48,9 +48,12 @@ _STEPS, _LOWERED, _SWAPPED = 8, 12, 6
 #: Rows of the data that a person's search begins from, and how many where nothing was met.
 _ROWS, _MORE_ROWS = 3, 40
 #: How many changes of a state are held against the rules, the cheapest first.
-_HELD: Final = 60
+_HELD, _HELD_SLOWLY = 60, 3
 #: Points that are kept of a person.
 _KEPT: Final = 4
+#: Points of a person that slow rules are asked about, which take a few linear programs each.
+_SLOWLY: Final = 80
+SEARCHING: Final = "looking for near points"
 
 
 @final
@@ -71,7 +74,7 @@ class Met:
 
 
 def takes_sums(settings: CheckedSettings, space: FeatureSpace) -> bool:
-    """Whether an objective is a sum over the columns that the rules leave, and the rules are quick."""
+    """Whether an objective is a sum over the columns, which the rules leave as they are, and the rules are quick."""
     if not settings.cost.additive or settings.cost.is_joint:
         return False
     return not any(rule.mends or rule.unpriced(space) or rule.slow or rule.is_large for rule in settings.rules)
@@ -115,9 +118,11 @@ class AbstractNearPeople(ABC):
 
     #: How many changes are made for one that is taken back.
     remade: int = 1
+    #: Changes of a climb of which nothing is met.
+    most_steps: ClassVar[int] = _STEPS
     #: Rows of the data that the search begins from where something was met, and points of a person that are swapped.
     first_rows: ClassVar[int] = _ROWS
-    improved: ClassVar[int] = 1
+    improved: int = 1
 
     def __init__(
         self,
@@ -135,6 +140,14 @@ class AbstractNearPeople(ABC):
         self.column_of = column_of
         self.prices = prices
         self.home = home
+        settings = prepared.settings
+        #: Whether rules move what they find, so that a state's coordinates follow from it.
+        self.is_mended = any(rule.mends for rule in settings.rules)
+        #: Whether an objective may be another than the sum of a state's prices.
+        self.is_joint = settings.cost.is_joint or self.is_mended
+        self.is_slow = any(rule.slow for rule in settings.rules)
+        #: How many points slow rules may still be asked about.
+        self.slowly = _SLOWLY * len(people)
         #: No answer has a lower objective.
         self.bounds = np.zeros(len(people))
         #: How many answers are wanted of each.
@@ -165,8 +178,8 @@ class AbstractNearPeople(ABC):
         """Return the slack of states after each wanted change of one column (B, M), and without any (B,)."""
 
     @abstractmethod
-    def rows_near(self, i: int, count: int) -> States:
-        """Return the cheapest rows of the data, with what is out of reach at the person's own."""
+    def rows_in_reach(self, i: int) -> States:
+        """Return the rows of the data, with what is out of reach at the person's own."""
 
     @abstractmethod
     def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
@@ -214,6 +227,8 @@ class AbstractNearPeople(ABC):
         """Return what is met for each person."""
         everybody = np.flatnonzero(np.isfinite(self.bounds))
         try:
+            if self.is_slow:
+                self.begin_from_rows(everybody, self.first_rows)
             self.begin(everybody)
             self.begin_from_rows(self.open(everybody), self.first_rows)
             self.look_at(everybody, self.most[everybody])
@@ -241,11 +256,27 @@ class AbstractNearPeople(ABC):
         gap = self.prepared.settings.relative_gap
         return who[(self.best[who] > self.bounds[who] * (1.0 + gap)) | (self.count > 1)]
 
+    def objectives(self, who: Ints, states: States) -> Floats:
+        """Return the objective of states, (B,)."""
+        if not self.is_joint:
+            return np.asarray(self.each(who, states).sum(axis=1))
+        found = np.zeros(len(who))
+        for i in np.unique(who).tolist():
+            own = np.flatnonzero(who == i)
+            points = self.coordinates(who[own], states[own])
+            found[own] = self.prepared.settings.cost.objectives(self.prepared.space, self.people[i][0], points)
+        return found
+
     def after(self, who: Ints, states: States) -> Floats:
-        """Return the objective of states after every change of one column, (B, M)."""
-        each = self.each(who, states)
-        others = each.sum(axis=1)[:, None] - each
-        return np.asarray(others[:, self.column_of] + self.prices[who])
+        """Return the objective of states after every change of one column, (B, M), infinite where one is no way."""
+        if not self.is_joint:
+            each = self.each(who, states)
+            others = each.sum(axis=1)[:, None] - each
+            return np.asarray(others[:, self.column_of] + self.prices[who])
+        found = np.full(self.prices[who].shape, np.inf)
+        of, place = np.nonzero(np.isfinite(self.prices[who]))
+        found[of, place] = self.objectives(who[of], self.changed(who[of], states[of], place))
+        return found
 
     def keep(self, who: Ints, states: States, objectives: Floats, found: Floats) -> States:
         """Keep of each state the cheapest change of those that may be taken; return the states after it.
@@ -258,7 +289,7 @@ class AbstractNearPeople(ABC):
         after = states.copy()
         left = np.arange(len(who))
         taken = np.zeros(len(who), dtype=bool)
-        for _ in range(_HELD):
+        for _ in range(_HELD_SLOWLY if self.is_slow else _HELD):
             places = open_[left].argmin(axis=1)
             there = np.isfinite(open_[left, places])
             left, places = left[there], places[there]
@@ -289,14 +320,29 @@ class AbstractNearPeople(ABC):
         settings = self.prepared.settings
         for i in np.unique(who).tolist() if settings.rules else ():
             own = np.flatnonzero(who == i)
+            factual, reach = self.people[i]
             points = self.coordinates(who[own], states[own])
-            for rule in settings.rules:
-                kept[own] &= rule.keeps(self.prepared.space, self.people[i][0], points)
+            keeps = self._are_in_reach(points, reach) if self.is_mended else np.ones(len(own), dtype=bool)
+            for rule in sorted(settings.rules, key=attrgetter("slow")):
+                if rule.slow:
+                    self.slowly -= int(keeps.sum())
+                    if self.slowly < 0:
+                        raise OutOfTimeError(SEARCHING)
+                keeps[keeps] = rule.keeps(self.prepared.space, factual, points[keeps])
+            kept[own] = keeps
+        return kept
+
+    def _are_in_reach(self, points: Floats, reach: Reach) -> Bools:
+        """Return which points (n, d) are in a person's reach."""
+        kept = np.ones(len(points), dtype=bool)
+        for j, name in enumerate(self.prepared.space.names):
+            values, at = np.unique(points[:, j], return_inverse=True)
+            kept &= np.array(list(map(reach[name].holds, values.tolist())), dtype=bool)[at]
         return kept
 
     def offer(self, who: Ints, states: States) -> None:
         """Take states that are the cheapest of their person with these columns changed."""
-        objectives = self.each(who, states).sum(axis=1)
+        objectives = self.objectives(who, states)
         sets = np.packbits(states != self.home[who], axis=1)
         for i, state, own, objective in zip(who.tolist(), states, sets, objectives.tolist(), strict=True):
             changed = int.from_bytes(own.tobytes(), "big")
@@ -328,7 +374,7 @@ class AbstractNearPeople(ABC):
         That costs less than a limit each, (B,), or than what is wanted of a person.
         """
         slacks = np.full(len(who), np.nan)
-        for step in range(steps):
+        for step in range(max(steps, self.most_steps) if limits is None else steps):
             if not len(who):
                 return
             after = self.after(who, states)
@@ -338,16 +384,16 @@ class AbstractNearPeople(ABC):
             if step == 0:
                 slacks = own
             self.keep(who, states, self.favourable(who, after, below, found), found)
-            if step == steps - 1:
-                return
             gain = np.minimum(found, 0.0) - slacks[:, None]
-            added = np.maximum(after - self.each(who, states).sum(axis=1)[:, None], CHEAPER_START)
+            added = np.maximum(after - self.objectives(who, states)[:, None], CHEAPER_START)
             useful = wanted & (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
             merit = np.full(after.shape, -np.inf)
             merit[useful] = self.merit(gain[useful], added[useful])
             merit *= taste[:, self.column_of]
             places = merit.argmax(axis=1)
             go = np.isfinite(merit[np.arange(len(who)), places])
+            if step >= steps - 1:
+                go &= np.isinf(self.best[who])
             slacks = found[np.arange(len(go)), places][go]
             states = self.changed(who, states, places)[go]
             who, taste = who[go], taste[go]
@@ -355,9 +401,25 @@ class AbstractNearPeople(ABC):
 
     def begin_from_rows(self, who: Ints, count: int) -> None:
         """Begin from the cheapest rows of the data, with what is out of reach at the person's own."""
-        states = [self.rows_near(i, count) for i in who.tolist()]
-        if states:
-            self.lower(np.repeat(who, list(map(len, states))), np.concatenate(states))
+        near = []
+        for i in who.tolist():
+            states = self.rows_in_reach(i)
+            objectives = self.objectives(np.full(len(states), i), states)
+            states = states[np.argsort(objectives, kind="stable")]
+            near.append(self._first_kept(i, states) if self.is_slow else states[:count])
+        if near:
+            self.lower(np.repeat(who, list(map(len, near))), np.concatenate(near))
+
+    def _first_kept(self, i: int, states: States) -> States:
+        """Return the first states that the model favours and that keep the rules, which are asked one by one."""
+        who = np.full(len(states), i)
+        states = states[self.is_favoured(who, states, np.zeros(len(states)))]
+        kept: list[States] = []
+        for k in range(min(len(states), _HELD)):
+            kept += [states[k]] if self.keeps_rules(who[:1], states[k : k + 1])[0] else []
+            if len(kept) == self.first_rows:
+                break
+        return np.array(kept).reshape(-1, states.shape[1])
 
     def lower(self, who: Ints, states: States) -> None:
         """Take the largest saving by one column brought nearer, as long as the target is kept."""
@@ -365,7 +427,7 @@ class AbstractNearPeople(ABC):
             if not len(who):
                 return
             after = self.after(who, states)
-            below = self.each(who, states).sum(axis=1) * (1.0 - CHEAPER_START)
+            below = self.objectives(who, states) * (1.0 - CHEAPER_START)
             found, own = self.scan(who, states, self.wanted(who, after, below))
             if step == 0:
                 good = self.is_favoured(who, states, own)
@@ -387,7 +449,7 @@ class AbstractNearPeople(ABC):
             done.update((i, state.tobytes()) for i, state in pairs)
             owners = np.array([i for i, _ in pairs])
             points = np.array([state for _, state in pairs])
-            costs = self.each(owners, points).sum(axis=1)
+            costs = self.objectives(owners, points)
             if step == 0:
                 self.look_at(owners, costs)
             at, column = np.nonzero(points != self.home[owners])

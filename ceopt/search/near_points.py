@@ -13,11 +13,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ceopt.formulations.constraints.rule import overrides
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.predictors.leaf_boxes import (
     CellRanges,
@@ -32,6 +33,7 @@ from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.tolerances import SUM_ROUNDING, TINY
 from ceopt.search.near_people import (
+    SEARCHING,
     AbstractNearPeople,
     Bools,
     Ints,
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from ceopt.search.prepare import Prepared
     from ceopt.solvers.checks import Floats
 
-_SEARCHING: Final = "looking for near points"
 #: Runs times states that are scanned at once, and leaves times people who are searched for together.
 _AT_ONCE: Final = 2_000_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
@@ -212,7 +213,7 @@ class Scanner:
         return np.concatenate(parts) if parts else np.zeros((0, int(self.runs.first[-1])))
 
     def _scan(self, states: Ints) -> Floats:
-        checkpoint(_SEARCHING)
+        checkpoint(SEARCHING)
         runs = self.runs
         size = int(runs.first[-1])
         b = len(states)
@@ -258,6 +259,9 @@ class NearSearch:
         What the target needs of the leaves.
     """
 
+    #: People are searched for together.
+    is_alone: ClassVar[bool] = False
+
     def __init__(self, prepared: Prepared, need: TreeNeed) -> None:
         self.prepared = prepared
         self.need = need
@@ -276,6 +280,8 @@ class NearSearch:
         settings = prepared.settings
         if not takes_sums(settings, prepared.space) or prepared.predictor.unseen:
             return None
+        if settings.proof and any(overrides(rule, "stand_ins") and not rule.is_large for rule in settings.rules):
+            return None  # the splits of what stands for the rule are where answers lie
         need = TreeNeed.of(prepared.predictor, settings.target, settings.margin)
         if need is None or not np.isfinite(need.need).all():
             return None
@@ -463,14 +469,10 @@ class _NearPeople(AbstractNearPeople):
         found = self.scanner.slacks(states)
         return found, found[np.arange(len(states)), self.first[0] + states[:, 0]]
 
-    def rows_near(self, i: int, count: int) -> States:
-        """Return the cheapest rows of the data, with what is out of reach at the person's own."""
+    def rows_in_reach(self, i: int) -> States:
+        """Return the rows of the data, with what is out of reach at the person's own."""
         rows = self.search.rows
-        each = self.prices[i][self.first + rows]
-        is_out = np.isinf(each)
-        total = np.where(is_out, 0.0, each).sum(axis=1)
-        near = np.argsort(total, kind="stable")[:count]
-        return np.where(is_out[near], self.home[i], rows[near])
+        return np.where(np.isinf(self.prices[i][self.first + rows]), self.home[i], rows)
 
     def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
         """Return states with one column each nearer to the person by a cell."""

@@ -14,18 +14,22 @@ so that a change of one column takes one term out and puts another in. All other
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 
+from ceopt.formulations.constraints.rule import mended_points, overrides
 from ceopt.formulations.costs.base import prices_of
+from ceopt.formulations.predictors.leaf_boxes import leaf_boxes, values_of_cells
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.representation import AbstractLayers, of_one
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import DecimalGrid, Interval, Levels, decimal_grids
-from ceopt.formulations.targets import DisagreementOf
+from ceopt.formulations.tolerances import TINY
 from ceopt.search.near_people import (
+    SEARCHING,
     AbstractNearPeople,
     Bools,
     Ints,
@@ -36,16 +40,18 @@ from ceopt.search.near_people import (
     takes_sums,
     tastes_of,
 )
-from ceopt.solvers.deadline import checkpoint
+from ceopt.search.near_points import NearSearch
+from ceopt.search.solve_program import IS_KEPT
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint, until
 from ceopt.tolerances import CROSSING_FOUND, CROSSING_ROUNDING, START_MARGIN_ROUNDING, STEP_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.search.prepare import Prepared
     from ceopt.solvers.checks import Floats
 
-_SEARCHING: Final = "looking for near points"
 #: Values of a number that are taken from the data, and ways to each end, each half as long as the one before.
 _QUANTILES, _HALVED = 5, 7
 #: Sizes of a number that an end counts as away where there is none.
@@ -62,8 +68,17 @@ _LONG: Final = 1.1
 _AT_ONCE: Final = 2_000_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 4, 500
+#: Points of a person that are swapped where scores change from cell to cell alone.
+_IMPROVED: Final = 4
 #: People who are searched for together.
 _TOGETHER: Final = 64
+#: Points that a model is asked about at once; points times trees in all, about two seconds, and what stands for the
+#: trees of a model that has none.
+_SCORED, _WORK, _NETWORK = 4000, 20_000_000, 20
+#: Rows of the data by which the slacks of several models are put into one unit.
+_MEASURED: Final = 200
+#: Coordinates -> slacks.
+SlackOf: TypeAlias = "Callable[[Floats], Floats]"
 
 
 # ==== Scores ==========================================================================================================
@@ -114,20 +129,32 @@ class _Scores:
 # ==== The people ======================================================================================================
 @final
 class NearValues:
-    """Near points of a model that is not one of trees.
+    """Near points of any model, which is asked for its scores.
 
     Parameters
     ----------
     prepared
         Model and settings.
+    slack_of
+        Coordinates (n, d) -> by how much points are beyond what is asked, (n,); else that is a target's margin.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: Prepared, slack_of: SlackOf | None = None) -> None:
         self.prepared = prepared
+        self.slack_of = slack_of
+        settings = prepared.settings
         space = prepared.space
-        core = prepared.predictor.core
-        is_added_up = isinstance(core, AbstractLayers) and not prepared.predictor.encoding.is_wide
-        self.scores = _Scores(prepared.predictor, prepared.settings.target) if is_added_up else None
+        predictor = prepared.predictor
+        #: Whether people are searched for one by one.
+        self.is_alone = slack_of is not None or predictor.is_trees or not takes_sums(settings, space)
+        self.is_alone |= any(overrides(rule, "stand_ins") for rule in settings.rules)
+        is_added_up = isinstance(predictor.core, AbstractLayers) and not predictor.encoding.is_wide
+        can_add_up = (
+            is_added_up
+            and slack_of is None
+            and not any(rule.mends or overrides(rule, "stand_ins") for rule in settings.rules)
+        )
+        self.scores = _Scores(predictor, settings.target) if can_add_up else None
         self.tastes = tastes_of(prepared, _CLIMBS)
         self.costs = _ColumnPrices(prepared)
         #: Rows of the data that the model favours, and by column some of their amounts.
@@ -135,20 +162,6 @@ class NearValues:
         self.quantiles = [self._quantiles(j, feature) for j, feature in enumerate(space)]
         #: By column its levels, or what else a number may be than an amount.
         self.labels = [_labels(feature) for feature in space]
-        self.is_number = np.array([not feature.is_finite for feature in space])
-        sizes = 1 + np.array(list(map(len, self.labels))) + np.where(self.is_number, _AMOUNTS, 0)
-        self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        self.column_of = np.repeat(np.arange(len(sizes)), sizes)
-        self.row_places = np.stack([self._places(j, self.rows[:, j]) for j in range(len(sizes))], axis=1)
-
-    @classmethod
-    def of(cls, prepared: Prepared) -> NearValues | None:
-        """Return the search, if the model is none of trees and the cost a sum over the columns that the rules leave."""
-        settings = prepared.settings
-        predictor = prepared.predictor
-        if predictor.is_trees or predictor.unseen or isinstance(settings.target, DisagreementOf):
-            return None
-        return cls(prepared) if takes_sums(settings, prepared.space) else None
 
     def _quantiles(self, j: int, feature: Feature) -> Floats:
         values = self.rows[:, j]
@@ -157,21 +170,31 @@ class NearValues:
             return np.zeros(0)
         return np.asarray(np.quantile(values, np.linspace(0.0, 1.0, _QUANTILES), method="nearest"))
 
-    def _places(self, j: int, values: Floats) -> Ints:
-        """Return the places of a column's values, -1 for amounts."""
-        labels = self.labels[j]
-        at = np.searchsorted(labels, values)
-        is_label = np.isin(values, labels)
-        return np.where(is_label, int(self.first[j + 1]) - len(labels) + at, -1)
-
-    def run(self, people: Sequence[Person]) -> list[Met]:
-        """Return what is met for people, each given in coordinates and with their reach."""
+    def run(self, people: Sequence[Person], fitted: Prepared | None = None) -> list[Met]:
+        """Return what is met for people, each given in coordinates and with their reach; or for one, with margins."""
         neurons = 1 if self.scores is None else self.scores.width
-        width = max(1, min(_TOGETHER, _AT_ONCE // (neurons * len(self.column_of))))
+        places = sum(map(len, self.labels)) + _AMOUNTS * len(self.labels)
+        width = 1 if self.is_alone else max(1, min(_TOGETHER, _AT_ONCE // (neurons * places)))
         found: list[Met] = []
         for k in range(0, len(people), width):
-            found += _ValuePeople(self, people[k : k + width]).met()
+            found += _ValuePeople(self, people[k : k + width], fitted).met()
         return found
+
+
+def met_alone(
+    search: NearSearch | NearValues, prepared: Prepared, person: Person, deadlines: tuple[float, float]
+) -> Met:
+    """Return what is met near one person until the first deadline; until the second, where nothing is by then."""
+    found = Met(0.0, np.zeros((0, len(prepared.space.names))))
+    for deadline in deadlines:
+        try:
+            with until(deadline):
+                (found,) = search.run([person]) if isinstance(search, NearSearch) else search.run([person], prepared)
+        except OutOfTimeError:  # not even the leaves are read
+            continue
+        if len(found.points) or time.perf_counter() < deadline:
+            break
+    return found
 
 
 def _labels(feature: Feature) -> Floats:
@@ -234,45 +257,51 @@ class _ValuePeople(AbstractNearPeople):
     """People who are searched for together; a state has a coordinate for each column."""
 
     remade = 3
+    most_steps = 60
 
-    def __init__(self, search: NearValues, people: Sequence[Person]) -> None:
+    def __init__(self, search: NearValues, people: Sequence[Person], fitted: Prepared | None = None) -> None:
         prepared = search.prepared
-        names = prepared.space.names
-        homes = np.array([[factual[name] for name in names] for factual, _ in people])
+        space = prepared.space
+        homes = np.array([[factual[name] for name in space.names] for factual, _ in people])
         self.search = search
-        self.first = search.first
-        self.amounts = _Amounts(homes, [[reach[name] for name in names] for _, reach in people])
-        self.values = np.repeat(homes, np.diff(search.first), axis=1)
+        self.models = _Models(prepared, people[0][1])
+        self.amounts = _Amounts(homes, [[reach[name] for name in space.names] for _, reach in people])
+        columns = [self._laid_out(j, feature, homes[:, j], people) for j, feature in enumerate(space)]
+        self.values, prices, inner = (np.concatenate(parts, axis=1) for parts in zip(*columns, strict=True))
+        sizes = np.array([own.shape[1] for own, _, _ in columns])
         #: The place next to a number's on the way to the person; elsewhere the place itself.
-        self.inner = np.tile(np.arange(len(search.column_of)), (len(people), 1))
-        prices = np.concatenate([self._laid_out(j, homes[:, j], people) for j in range(len(names))], axis=1)
-        super().__init__(prepared, people, tastes=search.tastes, column_of=search.column_of, prices=prices, home=homes)
+        self.inner = np.arange(len(inner[0])) + inner
+        self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        column_of = np.repeat(np.arange(len(sizes)), sizes)
+        super().__init__(prepared, people, tastes=search.tastes, column_of=column_of, prices=prices, home=homes)
+        self.improved = 1 if self.models.crosses and not self.is_joint else _IMPROVED
         #: The least slack that is asked of each person's points.
-        self.need = np.array([_least_slack(prepared.for_person(*person)) for person in people])
+        self.need = np.array([_least_slack(fitted or prepared.for_person(*person)) for person in people])
         self.terms = self._terms()
 
-    def _laid_out(self, j: int, home: Floats, people: Sequence[Person]) -> Floats:
-        """Return prices of a column's places: the person's own value, amounts in order, and what is no amount."""
+    def _laid_out(
+        self, j: int, feature: Feature, home: Floats, people: Sequence[Person]
+    ) -> tuple[Floats, Floats, Ints]:
+        """Return a column's places: own value, amounts in order, and what is no amount; prices, and steps inward."""
         search = self.search
-        places = slice(int(search.first[j]), int(search.first[j + 1]))
         labels = search.labels[j]
-        values = self.values[:, places]
-        in_reach = np.zeros(values.shape, dtype=bool)
-        if len(labels):
-            values[:, -len(labels) :] = labels
-            name = search.prepared.space.names[j]
-            for i, (_, reach) in enumerate(people):
-                part = reach[name]
-                in_reach[i] = np.isin(values[i], part.values if isinstance(part, Levels) else part.labels)
-        if search.is_number[j]:
-            own = slice(1, 1 + _AMOUNTS)
-            values[:, own] = self.amounts.spread(j, search.quantiles[j])
-            in_reach[:, own] = np.isfinite(values[:, own]) & ~np.isin(values[:, own], labels)
-            step = np.sign(home[:, None] - values[:, own]).astype(np.intp)
-            self.inner[:, places][:, own] += np.where(self.amounts.is_line[:, j, None], step, 0)
+        amounts = np.zeros((len(people), 0))
+        if not feature.is_finite:
+            amounts = self.models.cells(feature, people)
+            if self.models.crosses:
+                amounts = _in_order(np.hstack([amounts, self.amounts.spread(j, search.quantiles[j])]))
+        values = np.hstack([home[:, None], amounts, np.tile(labels, (len(people), 1))])
+        in_reach = np.isfinite(values) & ~np.isin(values, labels)
+        for i, (_, reach) in enumerate(people if len(labels) else ()):
+            part = reach[feature.name]
+            in_reach[i, -len(labels) :] = np.isin(labels, part.values if isinstance(part, Levels) else part.labels)
         in_reach[:, 0] = True
+        steps = np.zeros(values.shape, dtype=np.intp)
+        own = slice(1, 1 + amounts.shape[1])
+        is_line = self.amounts.is_line[:, j, None] & self.models.crosses
+        steps[:, own] = np.where(is_line, np.sign(home[:, None] - amounts), 0)
         prices = search.costs.of(j, np.broadcast_to(home[:, None], values.shape), values)
-        return np.where(in_reach, prices, np.inf)
+        return values, np.where(in_reach, prices, np.inf), steps
 
     def _terms(self) -> Floats:
         """Return what each place gives to the first layer, where a model adds up, (n, M, h)."""
@@ -289,9 +318,14 @@ class _ValuePeople(AbstractNearPeople):
 
     # ---- states ------------------------------------------------------------------------------------------------------
     def coordinates(self, who: Ints, states: States) -> Floats:
-        """Return the states."""
-        del who
-        return states
+        """Return the states, as the rules mend them."""
+        if not self.is_mended:
+            return states
+        points = states.copy()
+        for i in np.unique(who).tolist():
+            rules, space = self.prepared.settings.rules, self.prepared.space
+            points[who == i] = mended_points(rules, space, self.people[i][0], states[who == i])
+        return points
 
     def each(self, who: Ints, states: States) -> Floats:
         """Return the price of each column of states, (B, d)."""
@@ -301,31 +335,57 @@ class _ValuePeople(AbstractNearPeople):
         """Return states (B, d) with one column each at the value of a place, (B,)."""
         return _with_values(states, self.column_of[places], self.values[who, places])
 
-    def rows_near(self, i: int, count: int) -> States:
-        """Return the cheapest rows of the data, with what is out of reach at the person's own."""
-        search = self.search
-        rows, places = search.rows, search.row_places
-        is_out = (rows < self.amounts.lower[i]) | (rows > self.amounts.upper[i])
-        is_out = np.where(places >= 0, np.isinf(self.prices[i, places]), is_out)
-        rows = np.where(is_out, self.home[i], rows)
-        order = np.argsort(search.costs.table(self.home[[i]], rows).sum(axis=1), kind="stable")[:count]
-        rows, is_amount = rows[order], (places[order] < 0) & ~is_out[order]
-        row, column = np.nonzero(is_amount)
-        rows[row, column] = self.amounts.snapped(np.full(len(row), i), column, rows[row, column], np.rint)
-        return np.asarray(rows)
+    def rows_in_reach(self, i: int) -> States:
+        """Return the rows of the data, with what is out of reach at the person's own."""
+        rows = self.search.rows.copy()
+        for j, labels in enumerate(self.search.labels):
+            own, home = rows[:, j], self.home[i, j]
+            places = slice(int(self.first[j]), int(self.first[j + 1]))
+            there = self.values[i, places][np.isfinite(self.prices[i, places])]
+            is_label = np.isin(own, labels)
+            is_in = np.where(
+                is_label, np.isin(own, there), (self.amounts.lower[i, j] <= own) & (own <= self.amounts.upper[i, j])
+            )
+            own[~is_in] = home
+            amount = np.flatnonzero(is_in & ~is_label)
+            if self.models.crosses:
+                own[amount] = self.amounts.snapped(
+                    np.full(len(amount), i), np.full(len(amount), j), own[amount], np.rint
+                )
+            elif len(amount) and not (self.is_mended or self.is_slow):  # trees are the same all over a cell
+                there = np.unique(there[~np.isin(there, labels)])
+                toward = np.where(
+                    own[amount] > home,
+                    np.searchsorted(there, own[amount], side="right") - 1,
+                    np.searchsorted(there, own[amount], side="left"),
+                )
+                own[amount] = there[np.clip(toward, 0, len(there) - 1)]
+        return rows
 
     def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
         """Return states with a number each half as far from the person."""
         at = np.arange(len(who))
         values = states[at, columns]
+        if not self.models.crosses:
+            return _with_values(states, columns, self._next_inward(who, columns, values))
         is_line = self._is_line(who, columns, values)
         halves = np.where(is_line, (values + self.home[who, columns]) / 2.0, 0.0)
         halves = self.amounts.outward(who, columns, halves)
         return _with_values(states, columns, np.where(is_line, halves, values))
 
+    def _next_inward(self, who: Ints, columns: Ints, values: Floats) -> Floats:
+        """Return the values next to some on the way to the person; those that are no amounts as they are."""
+        found = values.copy()
+        for k, (i, j) in enumerate(zip(who.tolist(), columns.tolist(), strict=True)):
+            there = self.values[i, self.first[j] : self.first[j + 1]]
+            is_between = (there - values[k]) * (there - self.home[i, j]) < 0.0
+            if np.isfinite(values[k]) and is_between.any():
+                found[k] = there[is_between][np.abs(there[is_between] - values[k]).argmin()]
+        return found
+
     def _is_line(self, who: Ints, columns: Ints, values: Floats) -> Bools:
         """Return which values, and all between them and the person's own, are amounts."""
-        is_line = self.amounts.is_line[who, columns] & np.isfinite(values)
+        is_line = self.amounts.is_line[who, columns] & np.isfinite(values) & self.models.crosses
         for j in np.unique(columns).tolist():
             if len(self.search.labels[j]):
                 own = columns == j
@@ -333,9 +393,12 @@ class _ValuePeople(AbstractNearPeople):
         return np.asarray(is_line)
 
     # ---- slacks ------------------------------------------------------------------------------------------------------
-    def slacks(self, who: Ints, points: Floats) -> Floats:
-        """Return by how much the model as read has points (B, d) beyond what is asked of their people."""
-        return np.asarray(self.prepared.slacks(points) - self.need[who])
+    def slacks(self, who: Ints, states: States) -> Floats:
+        """Return by how much states (B, d) are beyond what is asked of their people, by the models as read."""
+        points = self.coordinates(who, states)
+        if self.search.slack_of is None:
+            return self.models.together(self.prepared.slacks(points) - self.need[who], points)
+        return self.models.together(self.search.slack_of(points), points)
 
     def scan(self, who: Ints, states: States, wanted: Bools) -> tuple[Floats, Floats]:
         """Return the slack of states after each wanted change of one column (B, M), and without any (B,)."""
@@ -343,25 +406,23 @@ class _ValuePeople(AbstractNearPeople):
         owner, place = np.nonzero(wanted)
         scores = self.search.scores
         if scores is None:
-            own = self._scored(states)
-            width = _AT_ONCE // self.home.shape[1]
+            own = self.slacks(who, states)
+            width = _SCORED
         else:
             terms, rest = scores.terms(states)
             fed = terms.sum(axis=1) + rest
-            own = scores.slacks(fed)
+            own = scores.slacks(fed) - self.need[who]
             width = _AT_ONCE // scores.width
         for k in range(0, len(owner), width):
-            checkpoint(_SEARCHING)
+            checkpoint(SEARCHING)
             b, m = owner[k : k + width], place[k : k + width]
             if scores is None:
-                slacks = self._scored(self.changed(who[b], states[b], m))
+                self.models.count(len(b))
+                found[b, m] = self.slacks(who[b], self.changed(who[b], states[b], m))
             else:
-                slacks = scores.slacks(fed[b] - terms[b, self.column_of[m]] + self.terms[who[b], m])
-            found[b, m] = slacks - self.need[who[b]]
-        return found, own - self.need[who]
-
-    def _scored(self, points: Floats) -> Floats:
-        return slack(self.prepared.predictor, points, self.prepared.settings.target)
+                fed_after = fed[b] - terms[b, self.column_of[m]] + self.terms[who[b], m]
+                found[b, m] = scores.slacks(fed_after) - self.need[who[b]]
+        return found, own
 
     def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
         """Return the changes that are cheap enough, and those next to them on the way outward."""
@@ -464,6 +525,62 @@ def _least_slack(prepared: Prepared) -> float:
 
 
 @final
+class _Models:
+    """Models whose cells are looked at, and those that have to decide so beside the one that is asked about."""
+
+    def __init__(self, prepared: Prepared, reach: Reach) -> None:
+        predictor, space = prepared.predictor, prepared.space
+        rules = prepared.settings.rules
+        nearest = [part for rule in rules if not rule.is_large for part in rule.stand_ins(reach)]
+        beside = [part for rule in rules if rule.is_large for part in rule.stand_ins(reach)]
+        looked_at = [*(nearest or [predictor]), *beside]
+        self.boxes = [leaf_boxes(forest) for model in looked_at for forest in model.forests]
+        #: Whether scores change along a column, and not from cell to cell alone.
+        self.crosses = not all(model.is_trees for model in looked_at)
+        self.others = [(part, [space.names.index(name) for name in part.space.names]) for part in (*nearest, *beside)]
+        rows = favourable_rows(prepared, _MEASURED) if self.others else np.zeros((0, len(space)))
+        self.units = [max(float(np.abs(own).mean()), TINY) if len(rows) else 1.0 for own in self._each(rows)]
+        self.unit = max(float(np.abs(prepared.slacks(rows)).mean()), TINY) if len(rows) else 1.0
+        self.left = _WORK // max(sum(len(np.unique(boxes.tree)) for boxes in self.boxes), _NETWORK)
+
+    def _each(self, points: Floats) -> list[Floats]:
+        return [slack(part, points[:, places], IS_KEPT) for part, places in self.others]
+
+    def together(self, own: Floats, points: Floats) -> Floats:
+        """Return what all models lack together, each in units of its slack in a sample; if nothing, the least slack."""
+        if not self.others:
+            return own
+        others = [each / unit for each, unit in zip(self._each(points), self.units, strict=True)]
+        each = np.stack([own / self.unit, *others])
+        least: Floats = each.min(axis=0)
+        return np.where(least >= 0.0, least, np.minimum(each, 0.0).sum(axis=0))
+
+    def count(self, points: int) -> None:
+        """Count points that are scored; where they are too many the search ends, whatever else the machine does."""
+        self.left -= points
+        if self.left < 0:
+            raise OutOfTimeError(SEARCHING)
+
+    def cells(self, feature: Feature, people: Sequence[Person]) -> Floats:
+        """Return of each cell of a column the value nearest to each person, in order, infinite ones behind."""
+        if not self.boxes:
+            return np.zeros((len(people), 0))
+        name = feature.name
+        each = [values_of_cells(self.boxes, feature, factual[name], reach[name]) for factual, reach in people]
+        found = np.full((len(people), max(map(len, each))), np.inf)
+        for row, own in zip(found, each, strict=True):
+            row[: len(own)] = own
+        return found
+
+
+def _in_order(values: Floats) -> Floats:
+    """Return values in order, each once, and infinite ones behind."""
+    values = np.sort(values, axis=1)
+    values[:, 1:][values[:, 1:] == values[:, :-1]] = np.inf
+    return np.sort(values, axis=1)
+
+
+@final
 class _Amounts:
     """What some people's numbers may become, (n, d)."""
 
@@ -497,9 +614,7 @@ class _Amounts:
             values = np.concatenate([base, base + (low - base) * shares, base + (high - base) * shares, data], axis=1)
         values = np.where(np.isfinite(values), values, base)
         who = np.repeat(np.arange(len(base)), values.shape[1])
-        values = np.sort(self.snapped(who, np.full(len(who), j), values.ravel(), np.rint).reshape(values.shape), axis=1)
-        values[:, 1:][values[:, 1:] == values[:, :-1]] = np.inf
-        return np.sort(values, axis=1)
+        return _in_order(self.snapped(who, np.full(len(who), j), values.ravel(), np.rint).reshape(values.shape))
 
     def snapped(self, who: Ints, columns: Ints, values: Floats, rounded: Callable[[Floats], Floats]) -> Floats:
         """Return the amounts in reach next to values, (B,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -18,24 +18,20 @@ from ceopt.base.said import Said, said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
 from ceopt.search.least_costs import LeastCost, can_add_up
 from ceopt.search.prepare import put_in_reach
-from ceopt.search.solve_program import IS_KEPT, SolvedProgram, SolveRequest, has_extreme_numbers
+from ceopt.search.solve_program import SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding, Phase
-from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
 from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.oracle.model import Check
     from ceopt.search.nearer import Point, Start
     from ceopt.search.state import State
@@ -122,8 +118,6 @@ def check_solved(state: State) -> State:
 #: Largest share of the remaining time that the search for a start may take. Usually it ends earlier, by its own limit
 #: on rows.
 _START_TIME_SHARE: Final = 0.25
-#: Most rows of the data that the search for a start looks at.
-_MOST_SAMPLE_ROWS: Final = 2000
 #: Most of the user's own starting points that are kept.
 _MOST_USER_STARTS: Final = 20
 
@@ -141,62 +135,20 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
         state = replace(state, starts=user_starts, found=state.found or user_starts)
-        takes_near = _takes_near_points(state, even_linear=even_linear)
         is_ordinary_sum = predictor.is_linear and not has_extreme_numbers(person.reach, question.space)
-        is_left_to_program = is_ordinary_sum and not even_linear
-        if is_left_to_program and not takes_near:
+        is_near = not (settings.proof or settings.n > 1 or can_add_up(question.prepared))
+        if is_ordinary_sum and not (even_linear or is_near):
             return state
         began = time.perf_counter()
         first_deadline = began + _START_TIME_SHARE * (question.deadline - began)
+        fitted = replace(question.prepared, margin=state.margin)
         try:
-            stand_ins = [part for rule in settings.rules if not rule.is_large for part in rule.stand_ins(person.reach)]
-            if takes_near and not (settings.proof and stand_ins):
-                met = question.predictions.met(question.prepared, question.factual, person.reach, first_deadline)
-                if met is not None and (len(met.points) or math.isinf(met.bound)):
-                    near = [(question.cost(point), point) for point in points_of(question.space, met.points)]
-                    if predictor.is_trees and not settings.proof and not (settings.rules and question.has_labels):
-                        state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
-                    return _with_starts(state, near)
-            if is_left_to_program:
-                return state
-            beside = [part for rule in settings.rules if rule.is_large for part in rule.stand_ins(person.reach)]
+            met = question.predictions.met(fitted, question.factual, person.reach, (first_deadline, question.deadline))
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
-
-        def slack_of(points: NDArray[np.float64]) -> NDArray[np.float64]:
-            slacks = [slack(part, points, IS_KEPT) for part in stand_ins]
-            least: NDArray[np.float64] = np.minimum.reduce([slack_in_program(state, points), *slacks])
-            return least
-
-        search = StartSearch(
-            next(iter(stand_ins), predictor),
-            slack_of,
-            settings.cost,
-            settings.rules,
-            tuple((part, _slack_of(part, question.space)) for part in beside),
-        )
-        try:
-            starts = search.run(
-                question.factual,
-                person.reach,
-                _sample(state),
-                seed=settings.random_state,
-                deadlines=(first_deadline, question.deadline),
-            )
-        except OutOfTimeError as error:
-            return replace(state, stage=error.stage)
-    return _with_starts(state, starts)
-
-
-def _takes_near_points(state: State, *, even_linear: bool) -> bool:
-    """Whether points are looked for in arrays: of trees always, of other models for one answer without a proof.
-
-    Where a linear score adds up, its bound comes with a point.
-    """
-    question = state.question
-    settings = question.settings
-    is_left_to_bound = can_add_up(question.prepared) and not even_linear
-    return question.prepared.predictor.is_trees or not (settings.proof or settings.n > 1 or is_left_to_bound)
+    if met.bound > 0.0 and predictor.is_trees and not settings.proof and not (settings.rules and question.has_labels):
+        state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
+    return _with_starts(state, [(question.cost(point), point) for point in points_of(question.space, met.points)])
 
 
 def _with_starts(state: State, starts: Sequence[Start]) -> State:
@@ -205,12 +157,6 @@ def _with_starts(state: State, starts: Sequence[Start]) -> State:
     if state.found == state.starts:  # so far no search has found a start
         return replace(state, starts=both, found=both)
     return replace(state, starts=both)
-
-
-def _slack_of(part: Predictor, space: FeatureSpace) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return the slack of a model of some of the columns, at points of all."""
-    places = [space.names.index(name) for name in part.space.names]
-    return lambda points: slack(part, points[:, places], IS_KEPT)
 
 
 def _user_starts(state: State) -> tuple[Start, ...]:
@@ -233,15 +179,6 @@ def _user_starts(state: State) -> tuple[Start, ...]:
         if not broken_rules(question.settings.rules, space, question.factual, point):
             kept.append((question.cost(point), point))
     return tuple(kept)
-
-
-def _sample(state: State) -> NDArray[np.float64] | None:
-    """Return the rows of the data that the model puts in the target, or a random sample of them if they are many."""
-    rows = state.question.prepared.target_rows
-    if rows is None or len(rows) <= _MOST_SAMPLE_ROWS:
-        return rows
-    rng = np.random.default_rng(state.question.settings.random_state)
-    return rows[np.sort(rng.choice(len(rows), _MOST_SAMPLE_ROWS, replace=False))]
 
 
 def slack_in_program(state: State, points: NDArray[np.float64]) -> NDArray[np.float64]:

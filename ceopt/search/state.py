@@ -24,10 +24,10 @@ from ceopt.oracle.rows import coordinates_of, points_of
 from ceopt.search.least_costs import LeastCost
 from ceopt.search.near_people import Met
 from ceopt.search.near_points import NearSearch
-from ceopt.search.near_values import NearValues
+from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.nearer import Point, Start
 from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
-from ceopt.solvers.deadline import until, without_deadline
+from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 
@@ -130,7 +130,7 @@ class Predictions:
         self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
         #: The search for near points of the question asked last, by its settings; and where no proof is asked for, what
         #: it met by factual, and who is asked about next.
-        self._near: tuple[CheckedSettings, NearSearch | NearValues | None] | None = None
+        self._near: tuple[CheckedSettings, NearSearch | NearValues] | None = None
         self._met: dict[tuple[float, ...], Met] = {}
         self._expected: dict[tuple[float, ...], Person] = {}
 
@@ -151,8 +151,8 @@ class Predictions:
         for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
             self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
 
-    def met(self, prepared: Prepared, factual: Point, reach: Reach, deadline: float) -> Met | None:
-        """Return what is met near a person until a deadline; None if model, cost or a rule take another search.
+    def met(self, prepared: Prepared, factual: Point, reach: Reach, deadlines: tuple[float, float]) -> Met:
+        """Return what is met near a person until the first deadline; until the second, where nothing is by then.
 
         Without a proof all people of :meth:`expect` are searched for with the first of them, as long as it takes, and
         the model is asked about their points.
@@ -160,12 +160,14 @@ class Predictions:
         space = prepared.space
         key = _key(space, factual)
         search = self._search(prepared)
-        if search is None or key in self._met:
-            return self._met.get(key)
+        if key in self._met:
+            return self._met[key]
         people, self._expected = self._expected, {}
-        if key not in people or prepared.settings.proof:
-            with until(deadline):
-                return search.run([(factual, reach)])[0]
+        if key not in people or prepared.settings.proof or search.is_alone:
+            found = met_alone(search, prepared, (factual, reach), deadlines)
+            if isinstance(search, NearSearch) and not len(found.points) and np.isfinite(found.bound):
+                return met_alone(NearValues(prepared), prepared, (factual, reach), deadlines)
+            return found
         away = {}
         for name, person in people.items():
             if name == key or not (self.of(person.factual, prepared) or (None, False))[1]:
@@ -179,9 +181,9 @@ class Predictions:
         """Note people who are asked about next."""
         self._expected = {_key(prepared.space, person.factual): person for person in people}
 
-    def _search(self, prepared: Prepared) -> NearSearch | NearValues | None:
+    def _search(self, prepared: Prepared) -> NearSearch | NearValues:
         if self._near is None or self._near[0] is not prepared.settings:
-            self._near = (prepared.settings, NearSearch.of(prepared) or NearValues.of(prepared))
+            self._near = (prepared.settings, NearSearch.of(prepared) or NearValues(prepared))
             self._met = {}
         return self._near[1]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,10 @@ from sklearn.svm import LinearSVC
 import ceopt
 from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors import ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.search.warm_start import StartSearch
+from ceopt.search.near_values import NearValues, met_alone
+from ceopt.search.prepare import prepare
+from ceopt.settings import Settings
 
 NUMBER = {"kind": "integer", "lower": 0, "upper": 9}
 
@@ -108,14 +108,14 @@ def test_an_infeasible_row_names_the_rules_in_conflict() -> None:
     assert "widens" not in result.reason
 
 
-def search_of(deadlines: tuple[float, float]) -> list[Any]:
+def search_of(deadlines: tuple[float, float]) -> int:
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     model = RandomForestClassifier(20, random_state=0).fit(people, people["a"] > 0)
-    predictor = read(model, ceopt.FeatureSpace.infer(people))
-    factual = predictor.space.row(people[people["a"] < -1].iloc[[0]])
-    found = StartSearch(predictor, lambda points: predictor.score(points)[:, 1] - 0.51, L1(), ())
-    return found.run(factual, reach_of(predictor.space, factual), None, seed=0, deadlines=deadlines)
+    prepared = prepare(model, ceopt.FeatureSpace.infer(people), Settings(target=True, cost="linf"))
+    factual = prepared.space.row(people[people["a"] < -1].iloc[[0]])
+    person = (factual, reach_of(prepared.space, factual))
+    return len(met_alone(NearValues(prepared), prepared, person, deadlines).points)
 
 
 def test_the_search_for_a_start_goes_on_past_its_share_until_it_has_one() -> None:

@@ -11,11 +11,11 @@ from sklearn.ensemble import RandomForestClassifier
 import ceopt
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.oracle.model import ModelOracle
+from ceopt.search.near_people import Met
 from ceopt.search.search import are_same
 from ceopt.search.solve_check_repair import nth_start_cost
 from ceopt.search.solve_program import ProgramSolver
 from ceopt.search.state import Predictions
-from ceopt.search.warm_start import StartSearch
 from ceopt.solvers import registry
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
@@ -93,8 +93,7 @@ def test_a_point_that_fails_the_check_is_left_out(forest, monkeypatch):
 def test_what_the_solver_met_and_what_the_start_search_met_are_both_given(forest, monkeypatch):
     row, words = forest.rows.iloc[[0]], {"target": forest.target, "data": forest.data, "diversity": "incumbents"}
     both = ceopt.explain(forest.model, row, forest.space, n=30, **words)
-    monkeypatch.setattr(Predictions, "met", lambda *_args: None)
-    monkeypatch.setattr(StartSearch, "run", lambda *_args, **_words: [])
+    monkeypatch.setattr(Predictions, "met", lambda *_args: Met(0.0, np.zeros((0, len(forest.space.names)))))
     solver_only = ceopt.explain(forest.model, row, forest.space, n=30, **words)
 
     assert 1 < len(solver_only) < len(both) <= 30

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import VotingRegressor
+from sklearn.ensemble import RandomForestClassifier, VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -56,6 +56,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "logistic": (lambda _: LogisticRegression(max_iter=500), 1),
     "three classes": (lambda _: LogisticRegression(max_iter=500), 2),
     "network": (lambda seed: network(MLPClassifier, seed), 1),
+    "forest": (lambda seed: RandomForestClassifier(8, max_depth=3, random_state=seed), 1),
     "network of three classes": (lambda seed: network(MLPClassifier, seed), 2),
     "mean of two": (
         lambda seed: VotingRegressor([("l", LinearRegression()), ("n", network(MLPRegressor, seed))]),
@@ -85,8 +86,7 @@ def people_of(prepared: Prepared, data: pd.DataFrame, count: int) -> list[Any]:
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
     prepared, _, data = asked(kind, 1)
-    search = NearValues.of(prepared)
-    assert search is not None
+    search = NearValues(prepared)
     people = people_of(prepared, data, 3)
     group = _ValuePeople(search, people)
     rng = np.random.default_rng(0)
@@ -111,8 +111,7 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
 @pytest.mark.parametrize("kind", MODELS)
 def test_points_are_answers_that_cost_little_more_than_the_cheapest(kind: str, rules: Any) -> None:
     prepared, model, data = asked(kind, 0, rules)
-    search = NearValues.of(prepared)
-    assert search is not None
+    search = NearValues(prepared)
     people = people_of(prepared, data, 4)
     cost = prepared.settings.cost
     excess = []
@@ -139,11 +138,13 @@ def test_points_are_answers_that_cost_little_more_than_the_cheapest(kind: str, r
     assert max(excess) < 0.5
 
 
-@pytest.mark.parametrize("cost", ["l1", "l0", ceopt.L1() + 0.1 * ceopt.Changes()], ids=["l1", "l0", "sum"])
-def test_other_costs_that_are_sums_are_searched_too(cost: Any) -> None:
-    prepared, _, data = asked("network", 3, cost=cost)
-    search = NearValues.of(prepared)
-    assert search is not None
+@pytest.mark.parametrize("kind", ["network", "forest"])
+@pytest.mark.parametrize(
+    "cost", ["l1", "l0", "linf", ceopt.L1() + 0.1 * ceopt.Changes()], ids=["l1", "l0", "linf", "sum"]
+)
+def test_other_costs_are_searched_too(cost: Any, kind: str) -> None:
+    prepared, _, data = asked(kind, 3, cost=cost)
+    search = NearValues(prepared)
     for (factual, _), met in zip(people_of(prepared, data, 4), search.run(people_of(prepared, data, 4)), strict=True):
         assert len(met.points)
         own = prepared.settings.cost.objectives(SPACE, factual, met.points)
@@ -153,8 +154,7 @@ def test_other_costs_that_are_sums_are_searched_too(cost: Any) -> None:
 
 def test_a_margin_of_the_users_own_is_kept() -> None:
     prepared, _, data = asked("network", 2, margin=0.3)
-    search = NearValues.of(prepared)
-    assert search is not None
+    search = NearValues(prepared)
     slacks = [prepared.slacks(met.points[:1]) for met in search.run(people_of(prepared, data, 5))]
     assert min(slacks)[0] >= 0.3
     assert min(slacks)[0] < 0.300001
@@ -164,7 +164,9 @@ def test_a_margin_of_the_users_own_is_kept() -> None:
 def test_a_cohort_without_proof_answers_as_each_does_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = NearValues.run
     counts: list[int] = []
-    monkeypatch.setattr(NearValues, "run", lambda search, people: counts.append(len(people)) or run(search, people))
+    monkeypatch.setattr(
+        NearValues, "run", lambda search, people, *rest: counts.append(len(people)) or run(search, people, *rest)
+    )
     prepared, model, data = asked(kind, 3)
     away = data[prepared.slacks(SPACE.coordinates(data)) < 0.0].head(5)
     recourse = ceopt.Recourse(model, SPACE, target=MODELS[kind][1], proof=False).fit(data)

@@ -17,7 +17,7 @@ from ceopt.search.prepare import prepare
 from ceopt.search.search import search
 from ceopt.search.solve_check_repair import is_disproved
 from ceopt.search.solve_program import ProgramSolver
-from ceopt.search.warm_start import StartSearch
+from ceopt.search.state import Predictions
 from ceopt.settings import Settings
 from ceopt.solvers.problem import Stop
 
@@ -299,7 +299,7 @@ def test_a_start_that_costs_the_same_takes_no_answers_place(monkeypatch: pytest.
 
 
 def test_for_a_linear_model_the_program_itself_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StartSearch, "run", lambda *_, **__: pytest.fail("no start is looked for"))
+    monkeypatch.setattr(Predictions, "met", lambda *_, **__: pytest.fail("no start is looked for"))
     result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
     assert (result.status, result[0].changed) == ("optimal", ("a",))
 

@@ -27,10 +27,8 @@ from ceopt.formulations.constraints.rule import RuleCharges
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.costs.base import CostCutoff, InUnits
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Levels, reach_of
-from ceopt.search.warm_start import grid_around
 from ceopt.solvers import Status, solve
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
@@ -153,17 +151,6 @@ def test_a_covariance_caps_a_move_by_its_standard_deviation() -> None:
     assert (reach["age"].lower, reach["age"].upper) == (-2.0, 2.0)  # type: ignore[union-attr]
     assert (reach["term"].lower, reach["term"].upper) == (1.0, 3.0)  # type: ignore[union-attr]
     assert reach["owner"].ranks == (0,)  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("cost", COSTS, ids=repr)
-def test_a_search_for_a_start_prices_points_as_the_program_does(cost: AbstractCost) -> None:
-    """Where the columns' prices do not add up, the grid asks the cost itself."""
-    x0 = named((0, 1, 2, 0, 0))
-    grid = grid_around(read(Affine([1.0] * 5, 0.0), SPACE), cost, (), factual=x0, reach=reach_of(SPACE, x0))
-    indices = np.random.default_rng(0).integers(0, [len(values) for values in grid.columns], size=(50, 5))
-    points = grid.coordinates(indices)
-    expected = [cost.to_objective(by_hand(cost, point - list(x0.values()))) for point in points]
-    assert grid.price(indices) == pytest.approx(expected)
 
 
 # ---- the matrix -----------------------------------------------------------------------------------------------------

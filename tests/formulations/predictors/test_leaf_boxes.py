@@ -19,7 +19,7 @@ from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, pr
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import parse_target
-from ceopt.search.warm_start import ValueGrid, grid_around
+from ceopt.search.least_costs import CellGrid
 
 NUMBERS = FeatureSpace(
     [
@@ -72,13 +72,13 @@ MODELS = {
 }
 
 
-def grid_of(predictor: Any, data: pd.DataFrame, person: int) -> tuple[ValueGrid, dict[str, float], Any]:
+def grid_of(predictor: Any, data: pd.DataFrame, person: int) -> tuple[CellGrid, dict[str, float], Any]:
     """Return the grid of one of the rows."""
     space = predictor.space
     factual = space.row(data.iloc[[person]])
     reach = reach_of(space, factual)
     cost = L1().fitted(space, data)
-    return grid_around(predictor, cost, (), factual=factual, reach=reach, boxes=[leaf_boxes(predictor)]), factual, reach
+    return CellGrid.of(predictor, cost, factual, reach), factual, reach
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -92,7 +92,7 @@ def test_bounds_and_cells_are_those_of_all_points(kind: str) -> None:
         assert need is not None
         grid, _, _ = grid_of(predictor, data, person)
         points = np.array(list(itertools.product(*(range(len(values)) for values in grid.columns))))
-        prices = grid.price(points)
+        prices = sum(own[points[:, j]] for j, own in enumerate(grid.prices))
         met = accepted(predictor, grid.coordinates(points), target)
         best = prices[met].min() if met.any() else np.inf
         leaves, need = need.among(GridLeaves.of(leaf_boxes(predictor), grid.names, grid.columns, need.values))
