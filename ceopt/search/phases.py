@@ -41,7 +41,7 @@ from ceopt.search.solve_check_repair import (
     none_in_reach,
     solve,
 )
-from ceopt.search.solve_program import LiveProgram, has_extreme_numbers
+from ceopt.search.solve_program import has_extreme_numbers
 from ceopt.search.state import Finding, Phase, favourable, reach_without
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.problem import Stop
@@ -106,7 +106,7 @@ def _looked(state: State) -> tuple[State, bool]:
         if not changed.isdisjoint(group):
             changed.update(group)
     reach = with_others_at_home(question.person.reach, changed, question.factual)
-    few = replace(question, person=replace(question.person, reach=reach), live=LiveProgram())
+    few = replace(question, person=replace(question.person, reach=reach))
     margins = [state.margin]
     if question.has_default_margin and state.margin:
         margins.append(0.0)

@@ -227,44 +227,6 @@ class RawSolve:
     seconds: tuple[float, float, float]
 
 
-#: What decides a program beside the model, the person and the points that it excludes.
-_OF_A_PROGRAM: Final = ("margin", "below", "budget", "unit", "without_large")
-
-
-@final
-class LiveProgram:
-    """The program of trees that was built last for a person: a request that excludes more points goes on with it.
-
-    Its cells and leaves are pruned once, and only rows are added.
-    """
-
-    __slots__ = ("_kept",)
-
-    def __init__(self) -> None:
-        self._kept: tuple[ProgramSolver, SolveRequest, RecourseProgram] | None = None
-
-    def keep(self, solver: ProgramSolver, request: SolveRequest, program: RecourseProgram) -> None:
-        """Keep a program that was built for a request, with rows for all points that it excludes."""
-        if solver.prepared.predictor.is_trees and not request.cuts and request.stand_in is None:
-            self._kept = replace(solver, live=LiveProgram()), request, program
-
-    def take(self, solver: ProgramSolver, request: SolveRequest) -> tuple[SolveRequest, RecourseProgram] | None:
-        """Return the program that a request goes on with, and its own request; none is kept then."""
-        kept, self._kept = self._kept, None
-        if kept is None or request.cuts or request.stand_in is not None:
-            return None
-        by, asked, program = kept
-        if by.prepared is not solver.prepared or by.person is not solver.person or asked.target is not request.target:
-            return None
-        if any(getattr(asked, name) != getattr(request, name) for name in _OF_A_PROGRAM):
-            return None
-        is_longer = len(asked.barred) <= len(request.barred) and len(asked.refused) <= len(request.refused)
-        barred = zip(asked.barred, request.barred, strict=False)
-        if not is_longer or any(one[0] != other[0] or one[1] is not other[1] for one, other in barred):
-            return None
-        return (asked, program) if list(request.refused[: len(asked.refused)]) == list(asked.refused) else None
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class ProgramSolver:
@@ -276,13 +238,10 @@ class ProgramSolver:
         Model and settings.
     person
         Who is asked about.
-    live
-        The program that was built last.
     """
 
     prepared: Prepared
     person: Person
-    live: LiveProgram = field(default_factory=LiveProgram)
 
     def run(self, request: SolveRequest, seconds: float) -> SolvedProgram:
         """Solve a request, and again for each reason in ``RETRIES`` that applies."""
@@ -422,23 +381,6 @@ class ProgramSolver:
 
     def _program(self, request: SolveRequest, cost: AbstractCost) -> RecourseProgram:
         """Build the program of a request, with rows that exclude what is barred or too like it, and what is refused."""
-        taken = self.live.take(self, request)
-        if taken is None:
-            asked, program = SolveRequest(request.margin), self._program_of_all(request, cost)
-        else:
-            asked, program = taken
-            for variable in program.model.component_data_objects(pyo.Var):  # what it held is no start
-                if not variable.fixed:
-                    variable.set_value(None, skip_validation=True)
-        for point, diversity in request.barred[len(asked.barred) :]:
-            program.embedded.place(point)
-            diversity.exclude(program, point)
-        leave_out(program, request.refused[len(asked.refused) :], after=len(asked.refused))
-        self.live.keep(self, request, program)
-        return program
-
-    def _program_of_all(self, request: SolveRequest, cost: AbstractCost) -> RecourseProgram:
-        """Build the program of a request without rows that exclude points."""
         prepared = self.prepared
         settings = prepared.settings
         person = self.person
@@ -452,7 +394,7 @@ class ProgramSolver:
         if request.stand_in is not None:
             (predictor,) = settings.rules[request.stand_in].stand_ins(reach)
             target = IS_KEPT
-        return recourse_program(
+        program = recourse_program(
             predictor,
             prepared.space.frame([person.factual]),
             target=target,
@@ -468,6 +410,11 @@ class ProgramSolver:
             decides_only=True,
             about=(prepared.predictor, settings.target),
         )
+        for point, diversity in request.barred:
+            program.embedded.place(point)
+            diversity.exclude(program, point)
+        leave_out(program, request.refused)
+        return program
 
     def _in_unit_of_cost(self, objective: float | None, cost: AbstractCost) -> float | None:
         """Convert an objective from the unit of the program to that of the cost."""

@@ -26,7 +26,7 @@ from ceopt.search.near_people import Met
 from ceopt.search.near_points import NearSearch
 from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.nearer import Point, Start
-from ceopt.search.solve_program import LiveProgram, Person, ProgramSolver, SolvedProgram
+from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
@@ -229,8 +229,6 @@ class Question:
         Counts the seconds of all steps.
     predictions
         Of points that the model was asked about for several people in one call.
-    live
-        The program that was built last, which further answers go on with.
     cells
         The cells of a person for a need of trees, once they are asked for.
     """
@@ -243,7 +241,6 @@ class Question:
     keep_on_interrupt: bool
     stopwatch: Stopwatch
     predictions: Predictions = field(default_factory=Predictions)
-    live: LiveProgram = field(default_factory=LiveProgram)
     cells: list[tuple[Person, TreeNeed, PersonCells]] = field(default_factory=list)
 
     @property
@@ -264,7 +261,7 @@ class Question:
     @property
     def program_solver(self) -> ProgramSolver:
         """What builds and solves the person's programs."""
-        return ProgramSolver(self.prepared, self.person, self.live)
+        return ProgramSolver(self.prepared, self.person)
 
     @property
     def has_default_margin(self) -> bool:

@@ -382,8 +382,8 @@ def is_far(x: Factual, name: str, value: float, price: Price, least: float) -> L
 _EACH = Price("fixed", 1.0, 1.0, 1.0)
 
 
-def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]], *, after: int = 0) -> None:
-    r"""Add a row ``refused[point_k]`` for each point, ``after`` so many: the model does not see the same again.
+def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]]) -> None:
+    r"""Add a row ``refused[point_k]`` for each point, so that the model does not see the same again.
 
     .. math:: \sum_{j \in R} [x_j \ne x^k_j] \ge 1
 
@@ -393,7 +393,7 @@ def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]], *
     if not points:
         return
     rows = Rows(program.model, "refused")
-    for place, point in enumerate(points, start=after + 1):
+    for place, point in enumerate(points, start=1):
         rows.add(f"point_{place}", _otherwise(program, point), lower=1.0)
 
 
