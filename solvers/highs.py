@@ -69,13 +69,16 @@ from ceopt.solvers.trust import contradicts, leaves_open
 # ==== The bound that a dual solution of an LP or convex QP proves =====================================================
 
 
-def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
+def bound_from_duals(
+    compiled: CompiledModel, x: Vector, y: Vector, *, A: Any = None, bounds: tuple[Vector, Vector] | None = None
+) -> tuple[float, float]:
     """Return the bound that row multipliers y prove, in the model's own sense, and the rounding of the sums behind it.
 
     A reduced cost that is tiny beside its terms counts as 0 towards an infinite bound; it is evaluated at ``x``.
+    ``A`` are the rows in another form, and ``bounds`` those of the columns, where they are not the program's own.
     """
     sense = compiled.sense
-    A = compiled.A
+    A = compiled.A if A is None else A
     side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
     y = np.where(np.isfinite(side), y, 0.0)  # nothing follows from an infinite side
     side = np.where(y != 0.0, side, 0.0)
@@ -87,7 +90,7 @@ def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[flo
         sizes += abs(hessian) @ np.abs(x)
     gradient = sense * gradient
     reduced = gradient - A.T @ y
-    end = np.where(reduced > 0, compiled.lb, compiled.ub)
+    end = np.where(reduced > 0, *(bounds or (compiled.lb, compiled.ub)))
     is_infinite = ~np.isfinite(end)
     if np.any(is_infinite & (np.abs(reduced) > HIGHS_NO_REDUCED_COST * sizes)):
         return -sense * np.inf, 0.0

@@ -125,6 +125,12 @@ SCIP_NO_COST: Final = 1e-13
 HIGHS_NO_REDUCED_COST: Final = 1e-9
 #: Share of the sums' terms by which the bound may be off.
 HIGHS_BOUND_ROUNDING: Final = 1e-12
+#: Branching on a column counts as gaining this share of a node's bound at least, so that the other side counts too.
+NO_GAIN: Final = 1e-10
+#: Rows of branch and price that are missed by this, in all, are met.
+NOT_MISSED: Final = 1e-9
+#: A column of integers that is this near to a whole number at a node of branch and price is held there.
+WHOLE: Final = 1e-9
 #: Of the greatest cost: a ray that gains less gains nothing.
 HIGHS_RAY_TOLERANCE: Final = 1e-9
 #: A bound so near the objective, relatively, is off by rounding only.

@@ -384,7 +384,8 @@ class AbstractNearPeople(ABC):
             if step == 0:
                 slacks = own
             self.keep(who, states, self.favourable(who, after, below, found), found)
-            gain = np.minimum(found, 0.0) - slacks[:, None]
+            with np.errstate(invalid="ignore"):  # where no score has the label, both are infinite
+                gain = np.minimum(found, 0.0) - slacks[:, None]
             added = np.maximum(after - self.objectives(who, states)[:, None], CHEAPER_START)
             useful = wanted & (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
             merit = np.full(after.shape, -np.inf)

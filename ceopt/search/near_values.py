@@ -299,7 +299,8 @@ class _ValuePeople(AbstractNearPeople):
         steps = np.zeros(values.shape, dtype=np.intp)
         own = slice(1, 1 + amounts.shape[1])
         is_line = self.amounts.is_line[:, j, None] & self.models.crosses
-        steps[:, own] = np.where(is_line, np.sign(home[:, None] - amounts), 0)
+        from_home = (home[:, None] > amounts).astype(np.intp) - (home[:, None] < amounts)  # both are infinite in gaps
+        steps[:, own] = np.where(is_line, from_home, 0)
         prices = search.costs.of(j, np.broadcast_to(home[:, None], values.shape), values)
         return values, np.where(in_reach, prices, np.inf), steps
 
@@ -378,8 +379,9 @@ class _ValuePeople(AbstractNearPeople):
         found = values.copy()
         for k, (i, j) in enumerate(zip(who.tolist(), columns.tolist(), strict=True)):
             there = self.values[i, self.first[j] : self.first[j + 1]]
-            is_between = (there - values[k]) * (there - self.home[i, j]) < 0.0
-            if np.isfinite(values[k]) and is_between.any():
+            low, high = sorted((values[k], self.home[i, j]))
+            is_between = (low < there) & (there < high)
+            if np.isfinite(high) and is_between.any():
                 found[k] = there[is_between][np.abs(there[is_between] - values[k]).argmin()]
         return found
 
@@ -606,11 +608,11 @@ class _Amounts:
         """
         base, low, high = self.base[:, j, None], self.lower[:, j, None], self.upper[:, j, None]
         size = _FAR * np.maximum(np.abs(base), 1.0)
-        low = np.where(np.isfinite(low), low, np.minimum(base - size, quantiles.min(initial=np.inf)))
-        high = np.where(np.isfinite(high), high, np.maximum(base + size, quantiles.max(initial=-np.inf)))
         shares = 0.5 ** np.arange(_HALVED)
         data = np.tile(quantiles, (len(base), 1)) if len(quantiles) else np.repeat(base, _QUANTILES, axis=1)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # of who has no amount in reach nothing is finite
+            low = np.where(np.isfinite(low), low, np.minimum(base - size, quantiles.min(initial=np.inf)))
+            high = np.where(np.isfinite(high), high, np.maximum(base + size, quantiles.max(initial=-np.inf)))
             values = np.concatenate([base, base + (low - base) * shares, base + (high - base) * shares, data], axis=1)
         values = np.where(np.isfinite(values), values, base)
         who = np.repeat(np.arange(len(base)), values.shape[1])

@@ -15,9 +15,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
 from ceopt.base.said import said
 from ceopt.formulations.columns.numeric import unit_of
@@ -27,6 +30,7 @@ from ceopt.formulations.recourse_program import RecourseProgram, recourse_progra
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.search.nearer import BoxSearch, Counterexamples, Descent, Point, Start
+from ceopt.solvers.branch_and_price import BranchAndPrice
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import (
@@ -102,6 +106,8 @@ class SolveRequest:
         What follows from counterexamples, by the place of a rule that is stated by that alone.
     stand_in
         Place of a rule whose stand-in is embedded instead of the model and the rule.
+    points
+        Which points have a weight, by the place of a rule that has many.
     """
 
     margin: float | None
@@ -118,6 +124,7 @@ class SolveRequest:
     without_large: bool = False
     cuts: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     stand_in: int | None = None
+    points: Mapping[int, Any] = field(default_factory=dict)
 
     def with_budget_of(self, start: Start) -> SolveRequest:
         """Return the request with a start added and its cost as the budget."""
@@ -254,14 +261,11 @@ class ProgramSolver:
         """Build and solve the program of a request once; return objective and bound in the cost's own unit."""
         settings = self.prepared.settings
         cost = settings.cost.in_units(request.unit)
-        solved = self.solve(
-            lambda: self._program(request, cost),
-            seconds,
-            relative_gap=settings.relative_gap / 2,
-            exact=request.exact,
-            start=lambda program, compiled: self._start(program, compiled, request),
-            pool=request.n_incumbents + 1,
-        )
+        began = time.perf_counter()
+        solved = self._with_few_points(request, cost, seconds)
+        if solved is None:
+            left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+            solved = self._with_all_points(request, cost, left)
         began = time.perf_counter()
         program = solved.program
         compiled = solved.compiled
@@ -294,6 +298,40 @@ class ProgramSolver:
             cluster=cluster,
             size=size_of(compiled),
         )
+
+    def _with_all_points(self, request: SolveRequest, cost: AbstractCost, seconds: float) -> RawSolve:
+        return self.solve(
+            lambda: self._program(request, cost),
+            seconds,
+            relative_gap=self.prepared.settings.relative_gap / 2,
+            exact=request.exact,
+            start=lambda program, compiled: self._start(program, compiled, request),
+            pool=request.n_incumbents + 1,
+        )
+
+    def _with_few_points(self, request: SolveRequest, cost: AbstractCost, seconds: float) -> RawSolve | None:
+        """Solve a program of which a rule's many points are priced; None where another way has to be taken."""
+        settings = self.prepared.settings
+        firsts = [(place, rule.first_points(self.prepared.space)) for place, rule in enumerate(settings.rules)]
+        firsts = [(place, first) for place, first in firsts if first is not None]
+        takes_highs = settings.solver in {"auto", "highs"} and not settings.solver_options and not request.exact
+        if len(firsts) != 1 or request.n_incumbents or not takes_highs or not self.prepared.predictor.is_linear:
+            return None
+        ((place, first),) = firsts
+        began = time.perf_counter()
+        program = self._program(replace(request, points={place: first}), cost)
+        built = time.perf_counter()
+        compiled = compile_model(program.model)
+        more = _left_out(program.rules[place][1], compiled)
+        if more is None or not BranchAndPrice.takes(compiled):
+            return None
+        compiled_at = time.perf_counter()
+        gap = settings.relative_gap / 2
+        outcome = BranchAndPrice(compiled, more, relative_gap=gap, deadline=began + seconds).run()
+        if outcome is None:
+            return None
+        seconds_by_phase = (built - began, compiled_at - built, time.perf_counter() - compiled_at)
+        return RawSolve(program, compiled, outcome, f"highs {version('highspy')}", seconds_by_phase)
 
     def solve(
         self,
@@ -443,8 +481,23 @@ def _rules_of(settings: CheckedSettings, request: SolveRequest) -> list[Abstract
     for place, rule in enumerate(settings.rules):
         if (request.without_large and rule.is_large) or place == request.stand_in:
             continue
-        rules.append(rule.with_cuts(request.cuts[place]) if place in request.cuts else rule)
+        own = rule.with_cuts(request.cuts[place]) if place in request.cuts else rule
+        rules.append(own.with_points(request.points[place]) if place in request.points else own)
     return rules
+
+
+def _left_out(block: Any, compiled: CompiledModel) -> Any:
+    """Return the columns of the weights that are left out of a block, (m, N); None if a row of theirs is out too."""
+    rows = {id(row): place for place, row in enumerate(compiled.rows)}
+    places, by_row = block.left_out
+    own = {rows[id(block.share["all"])]: np.ones(len(places))}
+    for key, coefficients in by_row.items():
+        if key not in block.point:
+            return None
+        own[rows[id(block.point[key])]] = coefficients
+    parts = sp.csr_array(np.array(list(own.values())))
+    place = sp.csr_array((np.ones(len(own)), (list(own), np.arange(len(own)))), shape=(len(rows), len(own)))
+    return place @ parts
 
 
 def _chosen(name: str, program: RecourseProgram, compiled: CompiledModel) -> Solver:

@@ -170,7 +170,8 @@ class Hull(AbstractElastic):
     Exact. Equal rows are one point. So are left out: rows that are a combination of others of their cluster, where they
     differ in up to four columns with numbers or ranks; and with radius 0, rows that differ from x in a column that
     stays at a 0/1 value, or at the least or greatest value of the rows. ``sample``, on request, is an approximation:
-    its hull is smaller, so that answers are plausible but may not be the cheapest.
+    its hull is smaller, so that answers are plausible but may not be the cheapest. Of more than a thousand points
+    :func:`ceopt.explain` of a linear model with HiGHS states some, and lets those join that may improve on the answer.
 
     The hull is of amounts. A column that is missing or on a code is not held to it. One that stays so has no row. The
     row of any that may be so has a variable more, ``unknown[j]``, which leads to any point where b, the sum of its
@@ -359,6 +360,16 @@ class Hull(AbstractElastic):
         rows = space.coordinates(taken(data, kept))
         return hull_points(space, rows, scale=self.scale, clusters=clusters, sample=self.sample)
 
+    def first_points(self, space: FeatureSpace) -> Any:
+        """Return the places of the points with which a program begins that generates the others; None where all are."""
+        return self._points(space).first()
+
+    def with_points(self, only: Any) -> Self:
+        """Return the hull of some of its points, whose rows are those of all of them."""
+        new = self._knowing(self._known["space"], self._known["points"])
+        new._known["only"] = only  # noqa: SLF001 - of its own class
+        return new
+
     # ---- the program -------------------------------------------------------------------------------------------------
     def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the rows of the hulls."""
@@ -382,7 +393,8 @@ class Hull(AbstractElastic):
         return self._knowing(self._known["space"], self._known["points"], radius=self.radius + by)
 
     def _write(self, block: Any, x: AbstractColumns, limit: Any) -> None:
-        HullRows(block, x, self._points(x.space), self.norm, limit, self.penalty).write()
+        rows = HullRows(block, x, self._points(x.space), self.norm, limit, self.penalty, self._known.get("only"))
+        block.left_out = (rows.write(), rows.left_out)
         if self.sample is not None:
             title = f"{self.manifest.title}, a sample of at most {self.sample}"
             describe(block, replace(self.manifest, title=title))

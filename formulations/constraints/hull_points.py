@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
@@ -398,6 +398,10 @@ class HullRows:
         As the rule has them.
     limit
         Greatest norm of the slack: a number, 0 for no slack at all, a variable, or None where there is no limit.
+    only
+        Places of the points that have a weight; None for all that can matter.
+    left_out
+        Coefficients that the others which can matter would have, by the key of ``point``.
     """
 
     block: Any
@@ -406,21 +410,26 @@ class HullRows:
     norm: Norm
     limit: Any
     penalty: float | None
+    only: Places | None = None
+    left_out: dict[Any, Floats] = field(default_factory=dict)
 
-    def write(self) -> None:
-        """Add the variables ``weight``, ``in_cluster`` and those of the slack, and every row."""
+    def write(self) -> Places:
+        """Add the variables ``weight``, ``in_cluster`` and those of the slack, and all rows; return who is left out."""
         with PauseGC():  # looking again and again at what was just made takes longer than making it
-            self._write()
+            return self._write()
 
-    def _write(self) -> None:
+    def _write(self) -> Places:
         slackless = isinstance(self.limit, float) and self.limit == 0.0
         if slackless:
             places = self.points.within(self.x.reach)
         else:
             places = np.arange(len(self.points.values))
-        self.block.weight = pyo.Var(places.tolist(), bounds=(0.0, 1.0))
+        has_weight = np.ones(len(places), dtype=bool)
+        if self.only is not None:
+            has_weight = np.isin(places, self.only)
+        self.block.weight = pyo.Var(places[has_weight].tolist(), bounds=(0.0, 1.0))
         weights = list(self.block.weight.values())
-        self._write_shares(places, weights)
+        self._write_shares(places[has_weight], weights)
         values = self.points.values[places] - self.points.shift
         slacks = []
         for j, column in enumerate(self.points.columns):
@@ -435,8 +444,9 @@ class HullRows:
             if not slackless:
                 slacks.append((column.key, *self._slack(column.key)))
                 form += total(slacks[-1][1:])
-            self._write_point(column.key, form, values[:, j], weights)
+            self._write_point(column.key, form, values[:, j], weights, has_weight)
         self._write_norm(slacks)
+        return places[~has_weight]
 
     def _value(self, column: HullColumn) -> LinearForm:
         """Return what the person's column counts in the hull; on a label, what it counts at home."""
@@ -486,7 +496,9 @@ class HullRows:
             rows.add(label, own + chosen, lower=0.0, upper=0.0)
         Rows(self.block, "one_cluster").add("all", sum_form(self.block.in_cluster.values()), lower=1.0, upper=1.0)
 
-    def _write_point(self, key: Any, form: LinearForm, values: NDArray[np.float64], weights: list[Any]) -> None:
+    def _write_point(
+        self, key: Any, form: LinearForm, values: Floats, weights: list[Any], has_weight: NDArray[np.bool_]
+    ) -> None:
         """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
         sizes = [abs(c) for c, _ in form.terms] + [float(np.abs(values).max(initial=0.0))]
         low = min(size for size in (*sizes, 1e300) if size > 0.0)
@@ -499,6 +511,8 @@ class HullRows:
         scaled = factor * values
         # What is no more than a solver's tolerance counts as that, or as nothing, whichever is nearer.
         scaled = np.where(np.abs(scaled) >= TINY, scaled, TINY * np.round(scaled / TINY))
+        self.left_out[key] = -scaled[~has_weight]
+        scaled = scaled[has_weight]
         taken = np.flatnonzero(scaled)
         form = form.scaled(factor)
         rows = Rows(self.block, "point")
@@ -651,6 +665,8 @@ _WHO = "Hull"
 _FINDING_POINTS = "finding the points of a hull"
 #: Columns wider than this cannot be held to a solver's absolute tolerance.
 LARGE = 1e7
+#: Points of which not all are stated at once, and how many a program begins with then.
+_MANY, _FIRST = 1000, 100
 
 
 @final
@@ -737,6 +753,13 @@ class HullPoints:
         amounts = [float(self.columns[j].of(np.float64(point[self.columns[j].name]))) for j in places]  # type: ignore[arg-type]
         clusters = [self.values[np.ix_(self.cluster == k, places)] for k in range(len(self.labels))]
         return np.array(amounts), clusters
+
+    def first(self) -> Places | None:
+        """Return the places of points that a program may begin with where there are many: the ends, and some others."""
+        if len(self.values) <= _MANY or self.labels != (None,):
+            return None
+        some = np.linspace(0, len(self.values) - 1, _FIRST).astype(np.intp)
+        return np.unique(np.concatenate([self.values.argmin(axis=0), self.values.argmax(axis=0), some]))
 
     def within(self, reach: Reach) -> NDArray[np.intp]:
         """Return the points that may have a weight where x is in the reach and in a hull itself (no slack)."""

@@ -208,6 +208,17 @@ class AbstractRule(ABC):
         del cuts
         return self
 
+    # ---- columns that are generated ----------------------------------------------------------------------------------
+    def first_points(self, space: FeatureSpace) -> Any:
+        """Return places of points, of the many whose weights a rule has, with which a program may begin; or None."""
+        del space
+        return None
+
+    def with_points(self, only: Any) -> Self:
+        """Return the rule with the weights of some points alone; ``left_out`` of its block has the others, by row."""
+        del only
+        return self
+
     # ---- costs and actions -------------------------------------------------------------------------------------------
     #: Whether this instance adds a penalty to the cost; :meth:`build` must then append it to ``x.surcharges``.
     charges_more: bool
@@ -388,6 +399,8 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
     "with_cuts": ("stated", "counterexample"),
     "values_beside": ("is_met", "counterexample"),
     "is_met": ("values_beside", "counterexample"),
+    "first_points": ("with_points",),
+    "with_points": ("first_points",),
     "cluster_in": ("clusters", "distances"),
 }
 

@@ -32,6 +32,7 @@ OWN = {
     "Product": {"reads", "off_today", "mends", "mended"},
     "Ratio": {"reads", "off_today", "mends", "mended"},
     "Hull": {
+        "first_points", "with_points",
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
     },
     "RobustToShift": {"about", "aimed"},
@@ -45,7 +46,7 @@ WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
     "reads", "keeps",
     "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
-    "with_cuts", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
+    "with_cuts", "first_points", "with_points", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
     "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
