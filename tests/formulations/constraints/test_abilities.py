@@ -46,7 +46,8 @@ WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
     "reads", "keeps",
     "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
-    "with_cuts", "first_points", "with_points", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced", "charged", "actions",
+    "with_cuts", "first_points", "with_points", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced",
+    "charged", "actions",
     "changes_together", "counting", "mends", "mended", "clusters", "cluster_in", "distances",
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
