@@ -78,13 +78,17 @@ def test_what_the_vars_hold_is_left_out_where_it_would_break_the_start(name: str
     assert by_name(m, named) == {"x[1]": 3.0, "x[3]": 2.0}
 
 
+#: Another model, which is kept: a variable whose model is gone has no name.
+OTHER = small()
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         (lambda _: {}, InvalidValueError, "it names none"),
         (lambda _: {"x": 1}, InvalidTypeError, "one is 'x'"),
         (lambda m: at((m.x, 1)), InvalidTypeError, "'x', which is indexed"),
-        (lambda _: at((small().x[1], 1)), InvalidValueError, r"'x\[1\]' is none of it"),
+        (lambda _: at((OTHER.x[1], 1)), InvalidValueError, r"'x\[1\]' is none of it"),
         (lambda m: at((m.x[1], 5)), InvalidValueError, r"'x\[1\]' gets 5 and has bounds \[0, 4\]"),
         (lambda m: at((m.x[1], 1.5)), InvalidValueError, r"whole numbers for integers, but 'x\[1\]' gets 1.5"),
         (lambda m: at((m.t, float("nan"))), InvalidValueError, "'t' gets nan"),
