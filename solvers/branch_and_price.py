@@ -90,9 +90,11 @@ class BranchAndPrice:
         self._scale = first_scale(compiled)
         self._joined = np.zeros(self._more.shape[1], dtype=bool)
         self._integers = np.flatnonzero(compiled.integer)
+        self._greatest = float(np.abs(compiled.c).max(initial=0.0)) or 1.0
         self._now = (compiled.lb, compiled.ub)
-        self._missed = 0.0
         self._highs = self._opened()
+        #: At what rows are missed now.
+        self._missed = 0.0
         #: Least cost of a point met so far and its values; least bound of the nodes that are closed.
         self._best = math.inf
         self._x: Floats | None = None
@@ -109,7 +111,7 @@ class BranchAndPrice:
         return is_linear and compiled.sense > 0 and compiled.contradiction is None
 
     def run(self) -> Outcome | None:
-        """Return the outcome, with values of the program's own columns; None where there seems to be no point.
+        """Return the outcome, with values of the program's own columns; None where it takes another way to tell.
 
         It is "optimal" where the bound meets the point within the gap.
         """
@@ -146,9 +148,11 @@ class BranchAndPrice:
             if time.perf_counter() < self._deadline or not math.isfinite(bound):
                 return None
             return Outcome(status=Stop.TIME_LIMIT, bound=bound, message="time limit")
-        is_proved = bound >= self._cut
-        status = Stop.OPTIMAL if is_proved else Stop.FEASIBLE
-        message = "" if is_proved else "time limit"
+        status, message = Stop.OPTIMAL, ""
+        if bound < self._cut:
+            if time.perf_counter() < self._deadline:  # a node was closed for want of numbers
+                return None
+            status, message = Stop.FEASIBLE, "time limit"
         return Outcome(status=status, x=self._x, objective=self._best, bound=bound, message=message)
 
     # ---- branching ---------------------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@ class BranchAndPrice:
 
     def _learn(self, node: _PricedNode, bound: float) -> None:
         """Take in what branching has gained: very much where rows are missed, which is then tried early elsewhere."""
-        if node.branch is not None and math.isfinite(bound):
+        if node.branch is not None and math.isfinite(bound) and math.isfinite(node.bound):
             column, side, distance = node.branch
             self._gained[side, column] += max(bound - node.bound, 0.0) / distance
             self._count[side, column] += 1.0
@@ -235,8 +239,8 @@ class BranchAndPrice:
             bound = max(bound, own - rounding + least / self._scale)
             if bound >= self._cut:
                 return _Solved(bound)
-            size = max(_PRICE_SHARE * self._relative_gap, HIGHS_NO_REDUCED_COST)
-            if least >= -size * abs(highs.getInfo().objective_function_value):
+            worth = _PRICE_SHARE * self._relative_gap * abs(self._compiled.evaluate(values[:count]))
+            if least >= -self._scale * max(worth, HIGHS_NO_REDUCED_COST * self._greatest):
                 by = float(values[count : count + 2 * len(self._rows)].sum())
                 if by <= NOT_MISSED or self._missed >= _MOST_MISSED:
                     return _Solved(bound, np.clip(values[:count], node.lower, node.upper), by)
@@ -285,7 +289,7 @@ class BranchAndPrice:
         if times != self._missed:
             self._missed = times
             count, first = 2 * len(self._rows), len(self._compiled.c)
-            price = times * self._scale * (float(np.abs(self._compiled.c).max(initial=0.0)) or 1.0)
+            price = times * self._scale * self._greatest
             places = np.arange(first, first + count, dtype=np.int32)
             self._highs.changeColsCost(count, places, np.full(count, price))
 
