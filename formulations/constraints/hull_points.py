@@ -666,7 +666,7 @@ _FINDING_POINTS = "finding the points of a hull"
 #: Columns wider than this cannot be held to a solver's absolute tolerance.
 LARGE = 1e7
 #: Points of which not all are stated at once, and how many a program begins with then.
-_MANY, _FIRST = 1000, 100
+MANY, _FIRST = 1000, 100
 
 
 @final
@@ -756,7 +756,7 @@ class HullPoints:
 
     def first(self) -> Places | None:
         """Return the places of points that a program may begin with where there are many: the ends, and some others."""
-        if len(self.values) <= _MANY or self.labels != (None,):
+        if len(self.values) <= MANY or self.labels != (None,):
             return None
         some = np.linspace(0, len(self.values) - 1, _FIRST).astype(np.intp)
         return np.unique(np.concatenate([self.values.argmin(axis=0), self.values.argmax(axis=0), some]))

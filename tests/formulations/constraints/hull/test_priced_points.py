@@ -45,7 +45,7 @@ def costs(asked: Any, *, priced: bool) -> list[tuple[str, float | None]]:
     """Status and cost of each person."""
     with pytest.MonkeyPatch.context() as patch:
         if priced:
-            patch.setattr(hull_points, "_MANY", 5)
+            patch.setattr(hull_points, "MANY", 5)
             patch.setattr(hull_points, "_FIRST", 3)
         results = asked()
     assert all(one[0].verified for one in results if len(one))
@@ -104,7 +104,7 @@ def test_the_weights_of_very_many_points_are_priced(monkeypatch: pytest.MonkeyPa
         )
 
     found = asked()
-    monkeypatch.setattr(hull_points, "_MANY", 10_000)
+    monkeypatch.setattr(hull_points, "MANY", 10_000)
     other = asked()
     assert found.status == other.status == "optimal"
     assert found[0].cost == pytest.approx(other[0].cost, rel=1e-6)
