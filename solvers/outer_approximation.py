@@ -47,6 +47,7 @@ from ceopt.solvers.tolerances import (
 
 # ==== A linear program inside HiGHS that grows by rows and is solved again from its last basis ========================
 
+_PRIMAL = 4  # the primal simplex method, as HiGHS numbers its strategies
 _WORDS = {
     "kOptimal": "optimal",
     "kInfeasible": "infeasible",
@@ -142,6 +143,12 @@ class GrowingLP:
                 highs.setOptionValue("presolve", "off")
                 name = self._once(search)
                 highs.setOptionValue("presolve", "choose")
+            if name not in _WORDS:  # the dual simplex method may end "unknown" where the primal one knows
+                highs.clearSolver()
+                strategy = highs.getOptionValue("simplex_strategy")[1]
+                highs.setOptionValue("simplex_strategy", _PRIMAL)
+                name = self._once(search)
+                highs.setOptionValue("simplex_strategy", strategy)
             if _WORDS.get(name) in {"optimal", "stopped"}:
                 break
             if name not in _WORDS:

@@ -290,6 +290,16 @@ def test_the_optimum_on_a_lattice_is_that_of_enumeration(solver):
     check()
 
 
+def test_a_relaxation_on_which_the_dual_simplex_method_gives_up_is_solved():
+    """HiGHS 1.15.1 called one of its linear programs "unknown", and the answer was an error."""
+    roots = np.array([[-0.3, -0.3], [-0.3, 0.17], [0.0, 0.17], [0.0, -0.3]])
+    rule = RobustValidity([0.83, 0.83, 0.83, -1.53], roots @ roots.T, 0.11, 0.9)
+    model = Affine([0.83, 0.83, 0.83], -1.53, labels=("no", "yes"))
+    cost = ceopt.L1(scale=PRICE)
+    found = ceopt.explain(model, ORIGIN, SQUARE, target="yes", constraints=[rule], cost=cost, solver="highs")
+    assert found.status == "infeasible", found.reason
+
+
 LINE = FeatureSpace([Feature("a", kind="continuous", lower=-50.0, upper=50.0)])
 
 
