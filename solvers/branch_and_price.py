@@ -110,6 +110,11 @@ class BranchAndPrice:
         is_linear = compiled.Q is None and not compiled.cones and not compiled.quadratics and not compiled.sets
         return is_linear and compiled.sense > 0 and compiled.contradiction is None
 
+    @property
+    def version(self) -> str:
+        """Version of HiGHS."""
+        return str(self._highs.version())
+
     def run(self) -> Outcome | None:
         """Return the outcome, with values of the program's own columns; None where it takes another way to tell.
 
@@ -273,7 +278,7 @@ class BranchAndPrice:
         """Return HiGHS with the program, in which the rows of the further columns may be missed at a price."""
         compiled = self._compiled
         highs = silent_highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
+        for option, value in (("threads", 1), ("presolve", "off"), ("solver", "simplex")):
             highs.setOptionValue(option, value)
         count = compiled.A.shape[0]
         nothing = (0, np.zeros(count, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0))

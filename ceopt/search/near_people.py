@@ -47,7 +47,7 @@ _TASTE: Final = 1.0
 _STEPS, _LOWERED, _SWAPPED = 8, 12, 6
 #: Rows of the data that a person's search begins from, and how many where nothing was met.
 _ROWS, _MORE_ROWS = 3, 40
-#: How many changes of a state are held against the rules, the cheapest first.
+#: How many changes of a state are held against the rules, and against slow ones, the cheapest first.
 _HELD, _HELD_SLOWLY = 60, 3
 #: Points that are kept of a person.
 _KEPT: Final = 4

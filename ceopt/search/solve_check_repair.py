@@ -146,7 +146,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             met = question.predictions.met(fitted, question.factual, person.reach, (first_deadline, question.deadline))
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
-    if met.bound > 0.0 and predictor.is_trees and not settings.proof and not (settings.rules and question.has_labels):
+    if met.bound > 0.0 and predictor.is_trees and not settings.proof and question.takes_bounds:
         state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
     return _with_starts(state, [(question.cost(point), point) for point in points_of(question.space, met.points)])
 

@@ -15,7 +15,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
@@ -327,11 +326,12 @@ class ProgramSolver:
             return None
         compiled_at = time.perf_counter()
         gap = settings.relative_gap / 2
-        outcome = BranchAndPrice(compiled, more, relative_gap=gap, deadline=began + seconds).run()
+        search = BranchAndPrice(compiled, more, relative_gap=gap, deadline=began + seconds)
+        outcome = search.run()
         if outcome is None:
             return None
         seconds_by_phase = (built - began, compiled_at - built, time.perf_counter() - compiled_at)
-        return RawSolve(program, compiled, outcome, f"highs {version('highspy')}", seconds_by_phase)
+        return RawSolve(program, compiled, outcome, f"highs {search.version}", seconds_by_phase)
 
     def solve(
         self,

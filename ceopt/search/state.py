@@ -269,6 +269,11 @@ class Question:
         return self.settings.margin is None and not self.prepared.asks_model
 
     @property
+    def takes_bounds(self) -> bool:
+        """Whether a bound that leaves out the rules says what a program would: it refuses rules that need amounts."""
+        return not (self.settings.rules and self.has_labels)
+
+    @property
     def has_labels(self) -> bool:
         """Whether a column is missing or holds a code, or may."""
         factual = self.factual

@@ -208,7 +208,7 @@ def least_cost(
         return None
     if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
         return None
-    if settings.rules and question.has_labels:  # a program refuses the rules that need amounts
+    if not question.takes_bounds:
         return None
     if alone is not None and not prepared.predictor.is_trees:
         reach = with_others_at_home(question.person.reach, alone, question.factual)
