@@ -278,6 +278,48 @@ def in_own_process(script: str, words: Sequence[str], checkout: Path) -> dict[st
     return answer
 
 
+class Asked:
+    """A script beside this one in a process of its own, with the ceopt of a checkout; it is asked in lines of JSON.
+
+    It begins by a line about itself, ``told``, and answers a line to each that it reads.
+    """
+
+    def __init__(self, script: str, words: Sequence[str], checkout: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(Path(__file__).with_name(script)), *words]
+        self.script = script
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self.told: dict[str, Any] = self.read()
+
+    def read(self) -> dict[str, Any]:
+        """Return the next line that it writes."""
+        line = self.process.stdout.readline() if self.process.stdout else ""
+        if not line:
+            sys.exit(f"The process of {self.script} ended.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, *what: Any) -> dict[str, Any]:
+        """Write a line, and return the answer."""
+        if self.process.stdin:
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+        return self.read()
+
+
+@contextlib.contextmanager
+def asked(script: str, words: Sequence[str], checkout: Path) -> Iterator[Asked]:
+    """Keep a process for as long as it is asked."""
+    one = Asked(script, words, checkout)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+
+
 def versions() -> dict[str, str]:
     """Return the versions that decide the numbers."""
     packages = ("ceopt", "pyomo", "highspy", "scikit-learn", "numpy", "pandas")

@@ -8,13 +8,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,44 +37,6 @@ OF_HELOC = (
 )
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, LIMIT = 20, 30
-
-
-class Asked:
-    """A process that answers about the people of one model, with the ceopt of a checkout."""
-
-    def __init__(self, words: list[str], checkout: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, str(Path(__file__).with_name("default_models_ask.py")), *words]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        self.told: dict[str, Any] = self.read()
-
-    def read(self) -> dict[str, Any]:
-        """Return the next line that it writes."""
-        line = self.process.stdout.readline() if self.process.stdout else ""
-        if not line:
-            sys.exit(f"A process ended: {self.process.args}.")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def ask(self, place: int, way: str) -> dict[str, Any]:
-        """Ask about one person."""
-        if self.process.stdin:
-            self.process.stdin.write(json.dumps([place, way]) + "\n")
-            self.process.stdin.flush()
-        return self.read()
-
-
-@contextlib.contextmanager
-def asked(words: list[str], checkout: Path) -> Iterator[Asked]:
-    """Keep a process for as long as it is asked."""
-    one = Asked(words, checkout)
-    try:
-        yield one
-    finally:
-        one.process.kill()
-        one.process.wait()
 
 
 def estimator(name: str) -> Any:
@@ -154,10 +111,10 @@ def one_model(path: Path, limit_s: float, before: Path | None) -> dict[str, Any]
     """Ask both versions about each person in turns."""
     words = [str(path), str(limit_s)]
     with contextlib.ExitStack() as stack:
-        today = stack.enter_context(asked(words, ROOT))
+        today = stack.enter_context(common.asked("default_models_ask.py", words, ROOT))
         processes = dict.fromkeys((TODAY, NEAR, THREE, TEN), today)
         if before is not None:
-            processes[BEFORE] = stack.enter_context(asked(words, before))
+            processes[BEFORE] = stack.enter_context(common.asked("default_models_ask.py", words, before))
         first = {way: processes[way].told["first"] for way in (TODAY, BEFORE) if way in processes}
         records = [
             {"place": place, "way": way, **processes[way].ask(place, way)}

@@ -52,8 +52,8 @@ PEERS = Path(__file__).with_name("excess_peers.py")
 
 
 # ---- the question as files -------------------------------------------------------------------------------------------
-def fit(task: common.Task) -> Pipeline:
-    """Fit the forest on numbers and ranks scaled to [-0.5, 0.5] and one-hot categories, column by column."""
+def fit(task: common.Task, forest: RandomForestClassifier | None = None) -> Pipeline:
+    """Fit a forest on numbers and ranks scaled to [-0.5, 0.5] and one-hot categories, column by column."""
     columns = []
     for column in columns_of(task):
         name = column["name"]
@@ -63,7 +63,8 @@ def fit(task: common.Task) -> Pipeline:
         elif column["kind"] == "ranked":
             step = make_pipeline(OrdinalEncoder(categories=[column["levels"]]), step)
         columns.append((name, step, [name]))
-    forest = RandomForestClassifier(TREES, max_depth=DEPTH, random_state=common.SEED, n_jobs=1)
+    if forest is None:
+        forest = RandomForestClassifier(TREES, max_depth=DEPTH, random_state=common.SEED, n_jobs=1)
     return make_pipeline(ColumnTransformer(columns), forest).fit(task.train, task.labels)
 
 

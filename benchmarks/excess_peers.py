@@ -254,7 +254,7 @@ def as_sklearn(task: TaskFiles) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     trees, depth, seed = (int(task.arrays[name]) for name in ("trees", "depth", "seed"))
-    forest = RandomForestClassifier(trees, max_depth=depth, random_state=seed, n_jobs=1)
+    forest = RandomForestClassifier(trees, max_depth=depth or None, random_state=seed, n_jobs=1)
     encoded = task.encoded(task.train)
     forest.fit(encoded, task.labels)
     if not np.array_equal(forest.predict_proba(encoded), task.predict_proba(task.train)):

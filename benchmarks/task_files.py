@@ -66,7 +66,7 @@ def write_task(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_text(json.dumps({"columns": columns, "target": target}), encoding="utf-8")
     np.savez(folder / "rows.npz", **rows)
-    grown = {"trees": np.array(forest.n_estimators), "depth": np.array(forest.max_depth), "seed": np.array(seed)}
+    grown = {"trees": np.array(forest.n_estimators), "depth": np.array(forest.max_depth or 0), "seed": np.array(seed)}
     np.savez(folder / "forest.npz", **grown, **_arrays([tree.tree_ for tree in forest.estimators_]))
 
 
