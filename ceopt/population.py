@@ -496,7 +496,7 @@ def answers(
     if total_time_limit_s is not None:
         return _answers_in_turn(prepared, queries, left, n_jobs, SharedTime(total_time_limit_s, at_once))
     if isinstance(prepared, BlackBoxQuestion):
-        return _answers_one_by_one(prepared, queries, left, n_jobs)
+        return _answers_one_by_one(_sent(prepared, n_jobs), queries, left, n_jobs)
     if at_once > 1:
         return _answers_in_parts(prepared, queries, left, n_jobs)
     together = search_side_by_side(prepared, queries.iloc[left], partial(_failed, prepared))
@@ -504,16 +504,23 @@ def answers(
 
 
 def _answers_one_by_one(
-    prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: Sequence[int], n_jobs: int
+    sent: Sent, queries: pd.DataFrame, left: Sequence[int], n_jobs: int
 ) -> Iterator[tuple[int, SolutionSet | Lost]]:
     found = completed(
-        "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
+        "Recourse.explain", answered, lambda k: (sent, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
     )
     return ((left[k], result) for k, result in found)
 
 
-#: Seconds that a part of a cohort takes about, which is what Ctrl-C loses of each process, and its most rows.
+def _sent(prepared: Prepared | BlackBoxQuestion, n_jobs: int) -> Sent:
+    """Return what goes to other processes, each of which reads it once; the object itself where there are none."""
+    return sendable(prepared) if joblib.effective_n_jobs(n_jobs) > 1 else prepared
+
+
+#: Seconds that a part of a cohort takes at most, which is what Ctrl-C loses of each process, and its most rows.
 _PART_S, _PART_ROWS = 2.0, 64
+#: Seconds that it takes at least while there are rows: each part asks the model anew, for some .03 s.
+_LEAST_PART_S: Final = 0.5
 
 
 def _answers_in_parts(
@@ -524,17 +531,18 @@ def _answers_in_parts(
     A process keeps the model that it was sent first, and what it finds out about it. Rows of a part that is lost are
     done one by one.
     """
-    sent = sendable(prepared)
+    sent = _sent(prepared, n_jobs)
     parts: list[Sequence[int]] = []
-    seconds: list[float] = []  # a row, of each part that has ended
+    seconds: list[float] = []  # of each row that has ended, as an equal share of its part's
 
     def arguments(k: int) -> tuple[Any, ...] | None:
         if k == len(parts):
             begun = sum(map(len, parts))
             size = 1
             if seconds:
+                row_s = max(float(np.median(seconds)), _PART_S / _PART_ROWS)
                 fair = (len(left) - begun) // (2 * joblib.effective_n_jobs(n_jobs))
-                size = max(1, min(fair, int(_PART_S / max(float(np.median(seconds)), _PART_S / _PART_ROWS))))
+                size = max(1, min(max(fair, int(_LEAST_PART_S / row_s)), int(_PART_S / row_s)))
             parts.append(left[begun : begun + size])
         return (sent, queries.iloc[list(parts[k])]) if parts[k] else None
 
@@ -546,10 +554,10 @@ def _answers_in_parts(
             lost += parts[k] if k < len(parts) else []
         else:
             results, spent = found
-            seconds.append(spent / len(results))
+            seconds += [spent / len(results)] * len(results)
             yield from zip(parts[k], results, strict=True)
     lost += left[sum(map(len, parts)) :]  # so many processes ended that no further part was begun
-    yield from _answers_one_by_one(prepared, queries, lost, n_jobs)
+    yield from _answers_one_by_one(sent, queries, lost, n_jobs)
 
 
 def _answered_part(sent: Sent, queries: pd.DataFrame) -> tuple[list[SolutionSet], float]:
@@ -565,12 +573,13 @@ def _answers_in_turn(
     prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: list[int], n_jobs: int, shared: SharedTime
 ) -> Iterator[tuple[int, SolutionSet | Lost | None]]:
     """Give the results of rows that have a part of the shared time each, handed out when the turn comes."""
+    sent = _sent(prepared, n_jobs)
 
     def arguments(k: int) -> tuple[Any, ...] | None:
         seconds = shared.part(rows_left=len(left) - k, most=prepared.settings.time_limit_s)
         if seconds is None:
             return None
-        return prepared, queries.iloc[[left[k]]], seconds
+        return sent, queries.iloc[[left[k]]], seconds
 
     not_begun = dict.fromkeys(left)
     for k, found in completed(
@@ -586,12 +595,10 @@ def _answers_in_turn(
         yield place, None
 
 
-def _answered_within(
-    prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame, seconds: float
-) -> tuple[SolutionSet, float]:
+def _answered_within(sent: Sent, row: pd.DataFrame, seconds: float) -> tuple[SolutionSet, float]:
     """Answer one person in some seconds, and say how many were taken."""
     began = time.perf_counter()
-    result = answered(prepared.with_time_limit(seconds), row)
+    result = answered(received(sent).with_time_limit(seconds), row)
     return result, time.perf_counter() - began
 
 
@@ -649,8 +656,9 @@ def cohort_of(
     return Cohort(results=tuple(results), queries=queries, space=space, options=options, finished=finished)
 
 
-def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> SolutionSet:
+def answered(sent: Sent, row: pd.DataFrame) -> SolutionSet:
     """Answer one person; whatever goes wrong is that person's result. Rules in conflict are looked for afterwards."""
+    prepared: Prepared | BlackBoxQuestion = received(sent)
     try:
         if isinstance(prepared, BlackBoxQuestion):
             return prepared.answer(row, query_id=row.index[0])
@@ -788,6 +796,7 @@ def with_conflicts(cohort: Cohort, prepared: Prepared | BlackBoxQuestion, *, sec
     groups = _groups(cohort, prepared)
     deadline = time.monotonic() + seconds
     at_once = joblib.effective_n_jobs(n_jobs)
+    sent = _sent(prepared, n_jobs) if groups else prepared
     missing = _LATE
     try:
         while groups:
@@ -798,7 +807,7 @@ def with_conflicts(cohort: Cohort, prepared: Prepared | BlackBoxQuestion, *, sec
                 left_s /= 2.0
             part_s = min(left_s, prepared.settings.why_s)
             asked = groups[:at_once]
-            for k, found in _found(prepared, cohort, [places[0] for places in asked], part_s, n_jobs):
+            for k, found in _found(sent, cohort, [places[0] for places in asked], part_s, n_jobs):
                 groups.remove(asked[k])
                 groups += _shared(results, asked[k], found)
     except KeyboardInterrupt:
@@ -809,19 +818,18 @@ def with_conflicts(cohort: Cohort, prepared: Prepared | BlackBoxQuestion, *, sec
     return replace(cohort, results=tuple(result.sharing(cohort.space) for result in results))
 
 
-def _found(
-    prepared: Prepared, cohort: Cohort, places: Sequence[int], seconds: float, n_jobs: int
-) -> Iterator[tuple[int, Any]]:
+def _found(sent: Sent, cohort: Cohort, places: Sequence[int], seconds: float, n_jobs: int) -> Iterator[tuple[int, Any]]:
     """Give which of some people it is, and what the search about that one has found, in any order."""
 
     def arguments(k: int) -> tuple[Any, ...]:
-        return prepared, cohort.queries.iloc[[places[k]]], seconds
+        return sent, cohort.queries.iloc[[places[k]]], seconds
 
     return completed("Recourse.explain", _asked, arguments, count=len(places), n_jobs=n_jobs)
 
 
-def _asked(prepared: Prepared, row: pd.DataFrame, seconds: float) -> tuple[Conflict | SolutionSet, Mapping[str, float]]:
+def _asked(sent: Sent, row: pd.DataFrame, seconds: float) -> tuple[Conflict | SolutionSet, Mapping[str, float]]:
     """Look for one person's conflict; an error becomes its reason."""
+    prepared: Prepared = received(sent)
     try:
         return conflict_or_answer(prepared, row, query_id=row.index[0], seconds=seconds)
     except MemoryError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import re
@@ -10,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -188,7 +190,7 @@ def completed(
                     break
                 deaths = 0
                 del left[place]
-                yield place, _unless_raised(result)
+                yield place, _unless_raised(who, result)
         finally:
             _close(found)
         if breakdowns == 1:  # tasks travelled in batches, any of many may be at fault: they start anew, one by one
@@ -202,7 +204,7 @@ def completed(
             result = _alone(work, given, place)
             deaths = deaths + 1 if isinstance(result, Lost) else 0
             del left[place]
-            yield place, _unless_raised(result)
+            yield place, _unless_raised(who, result)
             if deaths >= _MOST_IN_A_ROW:
                 break
     for place in left:
@@ -265,8 +267,10 @@ def _placed(parent: int, place: int, work: Callable[..., Any], *arguments: Any) 
         return place, _Raised(error)
 
 
-def _unless_raised(result: Any) -> Any:
+def _unless_raised(who: str, result: Any) -> Any:
     if isinstance(result, _Raised):
+        if isinstance(result.error, pickle.UnpicklingError):
+            raise _unsendable(who, result.error) from result.error
         raise result.error
     return result
 
@@ -294,9 +298,19 @@ def _unsendable(who: str, error: Exception) -> InvalidTypeError:
 
 # ==== What many tasks share is sent to a process once ================================================================
 
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pickled:
+    """The pickle of what many tasks share: an array, as joblib writes a large one to a file once for all of them."""
+
+    name: str
+    content: NDArray[np.uint8]
+
+
 #: What stands for an object that many tasks share: its pickle, or the object where nothing is pickled.
-Sent: TypeAlias = "bytes | Any"
-_received: tuple[bytes, Any] = (b"", None)
+Sent: TypeAlias = "Pickled | Any"
+_received: tuple[str, Any] = ("", None)
 
 
 def sendable(shared: Any) -> Sent:
@@ -309,18 +323,32 @@ def sendable(shared: Any) -> Sent:
     from joblib.externals.loky.backend.reduction import dumps  # type: ignore[import-untyped]
 
     try:
-        return bytes(dumps(shared))  # as tasks are: what __main__ defines goes by value
+        content = dumps(shared)  # as tasks are: what __main__ defines goes by value
     except Exception:  # noqa: BLE001 - what cannot be pickled fails in many ways
         return shared
+    return Pickled(uuid.uuid4().hex, np.frombuffer(content, dtype=np.uint8))
 
 
 def received(sent: Sent) -> Any:
-    """Return the object that was sent; the same one for all tasks of this process, so that it keeps what it learns."""
+    """Return the object that was sent; the same one for all tasks of this process, so that it keeps what it learns.
+
+    A process that was started for such tasks looks for garbage among newer objects alone: loky's do so every second.
+    """
     global _received  # noqa: PLW0603 - a process has one
-    if not isinstance(sent, bytes):
+    if not isinstance(sent, Pickled):
         return sent
-    if _received[0] != sent:
-        _received = sent, pickle.loads(sent)  # noqa: S301 - this package has pickled it
+    if _received[0] != sent.name:
+        is_own = os.getpid() in _watched
+        if is_own:
+            _received = ("", None)
+            gc.unfreeze()
+        try:
+            _received = sent.name, pickle.loads(sent.content.data)  # noqa: S301 - this package has pickled it
+        except Exception as error:  # what cannot be read fails in many ways
+            raise pickle.UnpicklingError(str(error)) from error
+        if is_own:
+            gc.collect()
+            gc.freeze()
     return _received[1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 import threading
 import time
 
@@ -24,6 +25,7 @@ from ceopt.oracle.model import ModelOracle
 from ceopt.population import answered
 from ceopt.search.search import init
 from ceopt.search.state import Predictions
+from ceopt.solvers.errors import InvalidTypeError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION
 
 SPACE = ceopt.FeatureSpace(
@@ -263,9 +265,29 @@ def test_a_process_keeps_what_it_was_sent():
     prepared = recourse(MODELS["tree"].fit(DATA, LABELS)).prepared_
     sent = parallel.sendable(prepared)
 
-    assert isinstance(sent, bytes)
-    assert parallel.received(sent) is parallel.received(bytes(bytearray(sent)))
+    assert parallel.received(sent) is parallel.received(pickle.loads(pickle.dumps(sent)))
+    assert parallel.received(sent) is not prepared
     assert parallel.received(parallel.sendable(asked := [1])) == asked
     assert parallel.sendable(local := threading.Lock()) is local
     with joblib.parallel_config(backend="threading"):
         assert parallel.sendable(prepared) is prepared
+
+
+def test_what_cannot_be_read_elsewhere_is_refused():
+    sent = parallel.Pickled("nothing", np.frombuffer(b"nothing", dtype=np.uint8))
+
+    with pytest.raises(InvalidTypeError, match=r"explain needs what can be pickled and read.*invalid load key"):
+        list(parallel.completed("explain", parallel.received, lambda _: (sent,), count=1, n_jobs=2))
+
+
+def frozen(sent):
+    parallel.received(sent)
+    return gc.get_freeze_count()
+
+
+def test_a_process_of_its_own_looks_for_garbage_beside_what_it_was_sent():
+    sent = parallel.sendable(recourse(MODELS["tree"].fit(DATA, LABELS)).prepared_)
+    before = gc.get_freeze_count()
+
+    assert dict(parallel.completed("explain", frozen, lambda _: (sent,), count=1, n_jobs=2))[0] > 10_000
+    assert frozen(sent) == before
