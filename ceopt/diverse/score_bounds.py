@@ -45,7 +45,7 @@ from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Su
 from ceopt.formulations.costs.base import CostCutoff, prices_of
 from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.pruned_leaves import Leaf, pruned_trees
-from ceopt.formulations.predictors.raw_trees import cuts_in_reach
+from ceopt.formulations.predictors.raw_trees import keys_in_reach
 from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
 from ceopt.formulations.predictors.ties import forest_of, meets_alone
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -250,14 +250,11 @@ def cell_columns(
 
 def _ends(predictor: Predictor, reach: Reach) -> dict[str, tuple[Floats, Floats]]:
     """Return the least and greatest values of the cells that the model's splits make of each number."""
-    keys: dict[str, set[tuple[float, float]]] = {}
-    for part in predictor.forests:
-        for cut in cuts_in_reach(part, reach):
-            keys.setdefault(cut.name, set()).add(cut.key)
+    keys = keys_in_reach(predictor, reach)
     ends: dict[str, tuple[Floats, Floats]] = {}
     for name, reachable in reach.items():
         if isinstance(reachable, Interval):
-            ends[name] = _between(sorted(keys.get(name, ())), reachable)
+            ends[name] = _between(keys.get(name, []), reachable)
     return ends
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
 
-from ceopt.formulations.predictors.raw_trees import cuts_in_reach, raw_trees
+from ceopt.formulations.predictors.raw_trees import keys_in_reach
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import point_row
 from ceopt.tolerances import EQUAL_COSTS
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 Point: TypeAlias = Mapping[str, float]
 #: The cost of a known feasible point, and the point.
 Start: TypeAlias = tuple[float, dict[str, float]]
-#: Points times values times columns that branching asks about, points times trees that moves ask about, and the fewest
-#: points: not for so long, but so many, so that a search is the same whatever else the machine does.
+#: Points times values times columns that branching asks about, and the fewest points: not for so long, but so many, so
+#: that a search is the same whatever else the machine does.
 _BRANCHING_WORK: Final = 1_000_000
 _FEWEST_BRANCHED: Final = 40
+#: Points times trees that moves ask about, and the fewest points.
 _MOVING_WORK: Final = 12_000
 _FEWEST_MOVED: Final = 80
 #: Parts of the reach that are made at most.
@@ -271,81 +272,51 @@ def _keeps(settings: CheckedSettings, question: Whose, point: Point) -> bool:
 # ==== Moves ===========================================================================================================
 
 
-@final
-class Descent:
-    """Moves a point nearer as long as the rules themselves allow it: a column, or one while another gives way.
+def brought_nearer(
+    settings: CheckedSettings, question: Whose, place: int, point: Point, deadline: float
+) -> dict[str, float]:
+    """Return a point that is brought nearer as long as all rules allow it: a column, or one while another gives way.
 
-    Stricter rows stop where the worst leaves of several trees meet, and no point meets them all.
+    Stricter rows stop where the worst leaves of several trees meet, and no point meets them all. ``place`` is that of a
+    rule for which trees stand in: numbers move to the values beside their splits.
     """
+    space, factual = question.space, question.factual
+    (predictor,) = settings.rules[place].stand_ins(question.reach)
+    left = max(_MOVING_WORK // len(predictor.core.trees), _FEWEST_MOVED)  # type: ignore[attr-defined]
+    keys = keys_in_reach(predictor, question.reach)
+    beside = [np.unique([factual[name], *itertools.chain(*keys.get(name, ()))]) for name in space.names]
+    home, here = point_row(space, factual)[0], point_row(space, point)[0]
 
-    def __init__(self, settings: CheckedSettings, question: Whose, place: int, deadline: float) -> None:
-        self.settings = settings
-        self.question = question
-        self.deadline = deadline
-        self.left = 0
-        self.names = question.space.names
-        self.values: dict[str, set[float]] = {name: {question.factual[name]} for name in self.names}
-        (predictor,) = settings.rules[place].stand_ins(question.reach)
-        self.most = max(_MOVING_WORK // max(len(raw_trees(predictor).root), 1), _FEWEST_MOVED)
-        for cut in cuts_in_reach(predictor, question.reach):
-            self.values[cut.name].update(cut.key)
+    def changed(points: NDArray[np.float64], *, nearer: bool) -> NDArray[np.float64]:
+        found = [points[:0]]
+        for j, near in enumerate(beside):
+            kept = near[(min(home[j], here[j]) <= near) & (near <= max(home[j], here[j]))]
+            if not nearer:
+                kept = near[np.argsort(np.abs(near - here[j]), kind="stable")][:_NEXT_VALUES]
+            own = points[points[:, j] == here[j]]
+            for value in kept[kept != here[j]].tolist():
+                found.append(own.copy())
+                found[-1][:, j] = value
+        return np.concatenate(found)
 
-    def run(self, point: Point) -> dict[str, float]:
-        """Return a point that is at most as dear, until no move helps or the time is over."""
-        found = dict(point)
-        self.left = self.most
-        while self.left > 0 and time.perf_counter() < self.deadline:
-            better = self._first(found, self._alone(found)) or self._first(found, self._in_pairs(found))
-            if better is None:
-                break
-            found = better
-        return found
-
-    def _first(self, point: dict[str, float], moves: list[dict[str, float]]) -> dict[str, float] | None:
-        """Return the point after the move that saves most of those that keep all rules."""
-        if not moves:
-            return None
-        space, factual, cost = self.question.space, self.question.factual, self.settings.cost
-        points = np.tile(point_row(space, point), (len(moves), 1))
-        place = {name: k for k, name in enumerate(self.names)}
-        for row, move in zip(points, moves, strict=True):
-            for name, value in move.items():
-                row[place[name]] = value
-        own = cost.objectives(space, factual, point_row(space, point))[0]
-        objectives = cost.objectives(space, factual, points)
-        order = np.argsort(objectives, kind="stable")[: self.left]
-        for k in order[objectives[order] < own * (1.0 - EQUAL_COSTS)].tolist():
-            self.left -= 1
-            moved = {**point, **moves[k]}
-            if self.is_kept(moved):
-                return moved
-            if time.perf_counter() > self.deadline:
-                break
+    def cheapest_kept(points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        nonlocal left
+        least = settings.cost.objectives(space, factual, here[None])[0] * (1.0 - EQUAL_COSTS)
+        costs = settings.cost.objectives(space, factual, points)
+        order = np.argsort(costs, kind="stable")[:left]
+        for row in points[order[costs[order] < least]]:
+            left -= 1
+            if time.perf_counter() > deadline:
+                return None
+            if _keeps(settings, question, dict(zip(space.names, row.tolist(), strict=True))):
+                return np.asarray(row)
         return None
 
-    def is_kept(self, point: Point) -> bool:
-        """Whether a point keeps all rules."""
-        return _keeps(self.settings, self.question, point)
-
-    def _alone(self, point: dict[str, float]) -> list[dict[str, float]]:
-        home = self.question.factual
-        return [
-            {name: value}
-            for name in self.names
-            for value in self.values[name]
-            if _is_between(value, home[name], point[name])
-        ]
-
-    def _in_pairs(self, point: dict[str, float]) -> list[dict[str, float]]:
-        alone = self._alone(point)
-        moves = []
-        for name in self.names:
-            others = sorted(self.values[name], key=lambda value: abs(value - point[name]))
-            for value in others[:_NEXT_VALUES]:
-                moves += [{name: value, **move} for move in alone if name not in move and value != point[name]]
-        return moves
-
-
-def _is_between(value: float, home: float, here: float) -> bool:
-    """Whether a value is nearer to where a column was than where it is, on the same side."""
-    return min(home, here) <= value <= max(home, here) and value != here
+    nearer: NDArray[np.float64] | None = here
+    while nearer is not None:
+        here = nearer
+        alone = changed(here[None], nearer=True)
+        nearer = cheapest_kept(alone)
+        if nearer is None:
+            nearer = cheapest_kept(changed(alone, nearer=False))
+    return dict(zip(space.names, here.tolist(), strict=True))

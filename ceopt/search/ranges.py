@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
-from ceopt.formulations.predictors.leaf_boxes import CellRanges, leaf_boxes
+from ceopt.formulations.predictors.raw_trees import keys_in_reach
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.result.counterfactual import altered
 from ceopt.words.language import in_six_digits
@@ -157,14 +157,8 @@ def _end_by_model(
 
 def _cells(filled: _Filled, predictor: Predictor) -> list[tuple[float, float]]:
     """Return the least and the greatest amount of each cell between the trees' cuts of the column, in order."""
-    exact = replace(filled.part, gap=0.0)
-    sides: set[tuple[float, float]] = set()
-    for forest in predictor.forests:
-        column = leaf_boxes(forest).columns.get(filled.name)
-        if isinstance(column, CellRanges):
-            lasts, firsts = column.sides_in(exact)
-            sides.update(zip(lasts.tolist(), firsts.tolist(), strict=True))
-    ends = sorted(pair for pair in sides if max(map(abs, pair)) < _NOBODYS)
+    keys = keys_in_reach(predictor, {filled.name: replace(filled.part, gap=0.0)}).get(filled.name, [])
+    ends = [pair for pair in keys if max(map(abs, pair)) < _NOBODYS]
     starts = [filled.part.lower, *(right for _, right in ends)]
     stops = [*(left for left, _ in ends), filled.part.upper]
     return list(zip(starts, stops, strict=True))

@@ -28,7 +28,7 @@ from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.search.nearer import BoxSearch, Counterexamples, Descent, Point, Start
+from ceopt.search.nearer import BoxSearch, Counterexamples, Point, Start, brought_nearer
 from ceopt.solvers.branch_and_price import BranchAndPrice
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
@@ -550,8 +550,6 @@ _STRICTER_SHARE: Final = 0.5
 #: Share of the time of a search that the bound of programs without some rules may take, and seconds in any case.
 _REST_SHARE: Final = 1.0
 _LEAST_REST_S: Final = 0.5
-#: Starts that are moved nearer beside the optimum of stricter rows.
-_DESCENTS: Final = 2
 #: Programs with what follows from counterexamples that are solved where no proof is asked for.
 _PROGRAMS: Final = 8
 
@@ -581,7 +579,7 @@ def with_cuts_from_counterexamples(
             stricter = replace(stricter, stand_in=_that_stands_in(lazy, person, request))
             found = _without_proof(solve(stricter, max(share * (deadline - time.perf_counter()), _LEAST_S)))
             is_interrupted = found.outcome.status is Stop.INTERRUPTED
-            if found.point is not None and not is_interrupted:
+            if found.point is not None and not is_interrupted and stricter.stand_in is not None:
                 found = _nearer(settings, person, stricter, found, deadline)
             known = _nearest(settings, person, known, found)
             if is_interrupted:
@@ -650,19 +648,10 @@ def _nearer(
     settings: CheckedSettings, person: Person, request: SolveRequest, known: SolvedProgram, deadline: float
 ) -> SolvedProgram:
     """Return what stricter rows found, or something nearer that keeps the rules."""
-    assert known.point is not None  # noqa: S101 - the caller has asked
-    if request.stand_in is None:
-        return known
+    assert known.point is not None and request.stand_in is not None  # noqa: S101, PT018 - the caller has asked
     began = time.perf_counter()
-    best: Start = (settings.cost.value(person.space, person.factual, known.point), known.point)
-    descent = Descent(settings, person, request.stand_in, deadline)
-    for point in [known.point, *(dict(point) for _, point in request.starts[:_DESCENTS])]:
-        found = descent.run(point)
-        cost = settings.cost.value(person.space, person.factual, found)
-        if cost < best[0] and descent.is_kept(found):
-            best = (cost, found)
-    known = replace(known, point=best[1], solve_s=known.solve_s + time.perf_counter() - began)
-    return known.with_outcome(objective=None)
+    found = brought_nearer(settings, person, request.stand_in, known.point, deadline)
+    return replace(known, point=found, solve_s=known.solve_s + time.perf_counter() - began).with_outcome(objective=None)
 
 
 def _by_cuts(

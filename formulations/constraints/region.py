@@ -365,12 +365,12 @@ class Region(AbstractRule):
         noises = _roomier(asked.adversary.noises, reach)
         found: dict[str, set[float]] = {}
         for model, _ in asked.adversary.conditions:
-            for name, splits in raw_trees(model).number_splits().items():
+            for name, lefts in raw_trees(model).lefts.items():
                 part = reach[name]
                 assert isinstance(part, Interval)  # noqa: S101 - a column of numbers
                 if part.is_point:
                     continue
-                for left in {split.left for split in splits if math.isfinite(split.left)}:
+                for left in lefts.tolist():
                     ends = [_end(left, name, noises, part.anchor, side) for side in (-1, 1)]
                     beside = (part.floor(ends[0]), part.ceil(math.nextafter(ends[1], math.inf)))
                     found.setdefault(name, set()).update(value for value in beside if math.isfinite(value))

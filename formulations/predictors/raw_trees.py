@@ -43,10 +43,6 @@ class NumberSplit:
     right: float
     missing_left: bool = False
 
-    def goes_left(self, value: float) -> bool:
-        """Return whether a coordinate goes left."""
-        return self.missing_left if value == MISSING else value <= self.left
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -96,19 +92,6 @@ class RawTrees:
         self.right = np.concatenate([tree.right + first for tree, first in zip(trees, self.root, strict=True)])
         self.value = np.concatenate([tree.value for tree in trees])
         self._read(predictor, core)
-
-    def splits_of(self, name: str) -> tuple[NumberSplit | LevelSplit, ...]:
-        """Return the different splits of a column that some tree splits."""
-        nodes = np.flatnonzero(self.column == self.names.index(name))
-        tests = np.unique(np.stack([self.cut[nodes], self.gap_left[nodes]]), axis=1, return_index=True)[1]
-        return tuple(found for found in map(self.split, nodes[tests].tolist()) if found is not None)
-
-    def number_splits(self) -> dict[str, tuple[NumberSplit, ...]]:
-        """Return the different splits of each column of numbers."""
-        found = {}
-        for name in self.lefts:
-            found[name] = tuple(split for split in self.splits_of(name) if isinstance(split, NumberSplit))
-        return found
 
     def split(self, node: int) -> NumberSplit | LevelSplit | None:
         """Return what a node asks; None at leaves, and where every value goes the same way."""
@@ -345,20 +328,23 @@ class LevelCut:
 Cut: TypeAlias = NumberCut | LevelCut
 
 
-def cuts_in_reach(predictor: Predictor, reach: Reach) -> tuple[NumberCut, ...]:
-    """Return every split on a number that has reachable values on both sides, also where it decides nothing here."""
-    cuts: set[NumberCut] = set()
-    for name, splits in raw_trees(predictor).number_splits().items():
-        part = reach[name]
-        assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
-        finite = [split for split in splits if math.isfinite(split.left) and part.only != MISSING]
-        if not finite:
-            continue
-        lefts, rights = (np.array(ends) for ends in zip(*((one.left, one.right) for one in finite), strict=True))
-        keys = zip(*(side.tolist() for side in part.sides_of(lefts, rights)), strict=True)
-        for split, key in zip(finite, keys, strict=True):
-            cuts.add(NumberCut(name, key, frozenset(label for label in part.labels if split.goes_left(label))))
-    return tuple(sorted((cut for cut in cuts if cut.parts_amounts), key=place_of))
+def keys_in_reach(predictor: Predictor, reach: Reach) -> dict[str, list[tuple[float, float]]]:
+    """Return by column of numbers the keys of all cuts that part amounts in reach, also of those that decide nothing.
+
+    They are in order. A reach of some columns alone has the keys of these.
+    """
+    found: dict[str, set[tuple[float, float]]] = {}
+    for forest in predictor.forests:
+        raw = raw_trees(forest)
+        for name in raw.lefts.keys() & reach.keys():
+            part = reach[name]
+            assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
+            if part.only != MISSING:
+                lasts, firsts = part.sides_of(raw.lefts[name], raw.rights[name])
+                parts_amounts = np.isfinite(lasts) & np.isfinite(firsts)
+                keys = zip(lasts[parts_amounts].tolist(), firsts[parts_amounts].tolist(), strict=True)
+                found.setdefault(name, set()).update(keys)
+    return {name: sorted(keys) for name, keys in found.items()}
 
 
 def place_of(cut: NumberCut) -> tuple[Any, ...]:

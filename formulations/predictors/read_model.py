@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.leaf_boxes import CellRanges, LevelSets, leaf_boxes
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding, numbers_in
-from ceopt.formulations.predictors.raw_trees import LevelSplit, NumberSplit, raw_trees
+from ceopt.formulations.predictors.raw_trees import raw_trees
 from ceopt.formulations.predictors.reaches import WantedSum, wanted_sums
 from ceopt.formulations.predictors.readers import of_output, open_model, read
 from ceopt.formulations.predictors.representation import (
@@ -163,10 +163,14 @@ class ReadModel(Predictor):
         for part in self._trees():
             raw = raw_trees(part)
             for name in raw.names:
-                for split in raw.splits_of(name):
-                    if not (isinstance(split, NumberSplit) and split.left == split.right):
-                        found.setdefault(name, set()).add(_pair(split, self.space[name]))
-        return _Splits({name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items()}, self.space.names)
+                if name in raw.sets:
+                    pairs = {_pair(goes_left, self.space[name]) for goes_left in raw.sets[name].tolist()}
+                else:
+                    pairs = set(zip(raw.lefts[name].tolist(), raw.rights[name].tolist(), strict=True))
+                found[name] = found.get(name, set()) | pairs
+        return _Splits(
+            {name: tuple(sorted(pairs, key=repr_of)) for name, pairs in found.items() if pairs}, self.space.names
+        )
 
     def leaves(self, tree: int) -> pd.DataFrame:
         """Return the leaves of one tree in raw units: what reaches each, and its value.
@@ -245,13 +249,11 @@ def repr_of(pair: tuple[Any, Any]) -> tuple[int, Any]:
     return 1, tuple(map(str, pair))
 
 
-def _pair(split: NumberSplit | LevelSplit, feature: Feature) -> tuple[Any, Any]:
-    if isinstance(split, NumberSplit):
-        return split.left, split.right
-    ranks = range(len(feature.levels))
-    left = [rank for rank in ranks if rank in split.ranks]
-    right = [rank for rank in ranks if rank not in split.ranks]
+def _pair(goes_left: Sequence[bool], feature: Feature) -> tuple[Any, Any]:
+    """Return a split of levels: the neighbours of an ordered column, else the levels left and right."""
     words = feature.levels
+    left = [rank for rank in range(len(words)) if goes_left[rank]]
+    right = [rank for rank in range(len(words)) if not goes_left[rank]]
     if feature.kind != "categorical" and left and right:
         if max(left) < min(right):
             return words[max(left)], words[min(right)]

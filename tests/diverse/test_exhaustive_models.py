@@ -128,8 +128,9 @@ def thresholds(model: Any, space: ceopt.FeatureSpace) -> dict[str, list[tuple[fl
     predictor = read(model, space)
     found: dict[str, set[tuple[float, float]]] = {name: set() for name in space.names}
     for part in predictor.forests:
-        for name, splits in raw_trees(part).number_splits().items():
-            found[name].update((split.left, split.right) for split in splits)
+        raw = raw_trees(part)
+        for name, lefts in raw.lefts.items():
+            found[name].update(zip(lefts.tolist(), raw.rights[name].tolist(), strict=True))
     return {name: sorted(splits) for name, splits in found.items()}
 
 

@@ -6,9 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Price, Ranked
@@ -16,7 +16,7 @@ from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import active_ones, has_clusters, nearest_cluster
 from ceopt.formulations.costs.base import cost_of_column
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
-from ceopt.formulations.predictors.raw_trees import NumberSplit, cuts_in_reach, raw_trees
+from ceopt.formulations.predictors.raw_trees import keys_in_reach, raw_trees
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.predictors.ties import columns_read
 from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.feature import Feature
-    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
 # ==== The base class, and other decisions or another support than an earlier answer has ===============================
@@ -95,13 +94,6 @@ def differs_row(block: Any, forms: list[LinearForm]) -> None:
     """Add the row that some of the forms must be 1, in the constraint ``differs`` of the block."""
     rows = Rows(block, "differs")
     rows.add(f"earlier_{len(block.differs) + 1}", total(forms), lower=1.0)
-
-
-def _number_splits(predictor: Predictor) -> Iterator[NumberSplit]:
-    """Yield the splits of numbers by the trees of a model, in reach or not."""
-    for part in predictor.forests:
-        for splits in raw_trees(part).number_splits().values():
-            yield from splits
 
 
 def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, tuple[str, ...]]:
@@ -258,7 +250,7 @@ class OtherSupport(AbstractDiversity):
         """Add the row ``differs``."""
         x = program.x
         program.embedded.make_cells()
-        split = set(map(attrgetter("name"), _number_splits(program.embedded.predictor)))
+        split = {name for part in program.embedded.predictor.forests for name in raw_trees(part).lefts}
         for name, at in x.coordinates.items():
             if isinstance(at, Numeric) and (name in split or at.cells.keys):
                 at.isolate_home()
@@ -491,7 +483,7 @@ class OtherCells(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
-        keys = self._keys(x.reach)
+        keys = keys_in_reach(self.predictor, x.reach)
         numbers = read_as_numbers(self.predictor)
         forms: list[LinearForm] = []
         for name, coordinate in x.coordinates.items():
@@ -519,14 +511,6 @@ class OtherCells(AbstractDiversity):
         yield from (at.cells.right_of(key).complement() for key in left)
         yield from (at.cells.right_of(key) for key in right)
 
-    def _keys(self, reach: Reach) -> dict[str, list[_Key]]:
-        """Return the model's splits in reach, by column and in order."""
-        keys: dict[str, set[_Key]] = {}
-        for part in self.predictor.forests:
-            for cut in cuts_in_reach(part, reach):
-                keys.setdefault(cut.name, set()).add(cut.key)
-        return {name: sorted(found) for name, found in keys.items()}
-
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether two points lie in different cells."""
         del factual
@@ -539,7 +523,11 @@ class OtherCells(AbstractDiversity):
         whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
-        return any(s.goes_left(a[s.name]) != s.goes_left(b[s.name]) for s in _number_splits(self.predictor))
+        for part in self.predictor.forests:
+            for name, lefts in raw_trees(part).lefts.items():
+                if np.searchsorted(lefts, a[name]) != np.searchsorted(lefts, b[name]):
+                    return True
+        return False
 
 
 # ==== One answer for each cluster of a hull ===========================================================================

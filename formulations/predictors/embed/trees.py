@@ -20,7 +20,7 @@ from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.pruned_leaves import Leaf, PrunedTree, pruned_trees
-from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut, cuts_in_reach, place_of
+from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut, keys_in_reach, place_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.space import point_row
@@ -82,7 +82,8 @@ class AbstractForest(AbstractEmbedded):
         for tree in self.trees:
             cuts.update(cut for cut in tree.cuts if isinstance(cut, NumberCut))
         if all_cells:
-            cuts.update(cuts_in_reach(predictor, x.reach))
+            for name, keys in keys_in_reach(predictor, x.reach).items():
+                cuts.update(NumberCut(name, key) for key in keys)
         #: Cuts on numeric columns, sorted: those left in the pruned trees; with ``all_cells`` all that split the reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=place_of))
         split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]

@@ -127,7 +127,8 @@ def test_routes_end_where_the_trees_do(seed):
                 split = raw.split(at)
                 left = True
                 if isinstance(split, NumberSplit):
-                    left = split.goes_left(point[split.name])
+                    value = point[split.name]
+                    left = split.missing_left if value == MISSING else value <= split.left
                 elif isinstance(split, LevelSplit):
                     left = point[split.name] in split.ranks
                 at = raw.left[at] if left else raw.right[at]

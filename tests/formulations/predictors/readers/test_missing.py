@@ -86,10 +86,11 @@ def _rows(predictor: Predictor | None = None) -> np.ndarray:
         np.round(rng.random(ROWS) * 5.0, 1),
     ])  # fmt: skip
     for part in () if predictor is None else predictor.forests:
-        splits = [split for own in raw_trees(part).number_splits().values() for split in own]
-        for k, split in enumerate(splits[: ROWS // 2]):
-            place = predictor.space.names.index(split.name)
-            value = split.left if k % 2 == 0 else split.right
+        raw = raw_trees(part)
+        splits = [(name, k) for name, lefts in raw.lefts.items() for k in range(len(lefts))]
+        for k, (name, cut) in enumerate(splits[: ROWS // 2]):
+            place = predictor.space.names.index(name)
+            value = (raw.lefts if k % 2 == 0 else raw.rights)[name][cut]
             if place != 1 and 1e-30 < abs(value) < 1e30:  # others round to 0 or infinity in float32
                 rows[k, place] = value
     rows[::7, 0] = 0.0
