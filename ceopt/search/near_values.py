@@ -349,45 +349,21 @@ class _ValuePeople(AbstractNearPeople):
             )
             own[~is_in] = home
             amount = np.flatnonzero(is_in & ~is_label)
-            if self.models.crosses:
-                own[amount] = self.amounts.snapped(
-                    np.full(len(amount), i), np.full(len(amount), j), own[amount], np.rint
-                )
-            elif len(amount) and not (self.is_mended or self.is_slow):  # trees are the same all over a cell
-                there = np.unique(there[~np.isin(there, labels)])
-                toward = np.where(
-                    own[amount] > home,
-                    np.searchsorted(there, own[amount], side="right") - 1,
-                    np.searchsorted(there, own[amount], side="left"),
-                )
-                own[amount] = there[np.clip(toward, 0, len(there) - 1)]
+            own[amount] = self.amounts.snapped(np.full(len(amount), i), np.full(len(amount), j), own[amount], np.rint)
         return rows
 
     def partly_back(self, who: Ints, states: States, columns: Ints) -> States:
         """Return states with a number each half as far from the person."""
         at = np.arange(len(who))
         values = states[at, columns]
-        if not self.models.crosses:
-            return _with_values(states, columns, self._next_inward(who, columns, values))
         is_line = self._is_line(who, columns, values)
         halves = np.where(is_line, (values + self.home[who, columns]) / 2.0, 0.0)
         halves = self.amounts.outward(who, columns, halves)
         return _with_values(states, columns, np.where(is_line, halves, values))
 
-    def _next_inward(self, who: Ints, columns: Ints, values: Floats) -> Floats:
-        """Return the values next to some on the way to the person; those that are no amounts as they are."""
-        found = values.copy()
-        for k, (i, j) in enumerate(zip(who.tolist(), columns.tolist(), strict=True)):
-            there = self.values[i, self.first[j] : self.first[j + 1]]
-            low, high = sorted((values[k], self.home[i, j]))
-            is_between = (low < there) & (there < high)
-            if np.isfinite(high) and is_between.any():
-                found[k] = there[is_between][np.abs(there[is_between] - values[k]).argmin()]
-        return found
-
     def _is_line(self, who: Ints, columns: Ints, values: Floats) -> Bools:
         """Return which values, and all between them and the person's own, are amounts."""
-        is_line = self.amounts.is_line[who, columns] & np.isfinite(values) & self.models.crosses
+        is_line = self.amounts.is_line[who, columns] & np.isfinite(values)
         for j in np.unique(columns).tolist():
             if len(self.search.labels[j]):
                 own = columns == j
@@ -494,7 +470,9 @@ class _ValuePeople(AbstractNearPeople):
 
     # ---- the search --------------------------------------------------------------------------------------------------
     def settle(self, who: Ints) -> None:
-        """Bring each number of the best points as near as the target allows, the dearest first."""
+        """Bring each number of the best points as near as the target allows, the dearest first; none of trees."""
+        if not self.models.crosses:
+            return
         states = np.array([self.cheapest(i, 1)[0] for i in who.tolist()])
         order = np.argsort(-self.each(who, states), axis=1, kind="stable")
         for k in range(min(_SETTLED, states.shape[1])):
