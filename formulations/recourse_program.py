@@ -107,7 +107,7 @@ def recourse_program(
     """
     need = None
     if cutoff is not None and below == 0.0 and not any(rule.mends for rule in rules):
-        wanted = target if isinstance(target, Target) else parse_target(target, predictor.labels)
+        wanted = parse_target(target, predictor.labels)
         need = TreeNeed.of(predictor, wanted, None if margin is None else 0.0)
         if need is not None and reach is not None and cutoff.cost.additive:
             reach = reach_within(predictor, reach, cutoff, need)
@@ -141,5 +141,5 @@ def recourse_program(
 
 def _weights_in_rows(predictor: Predictor, target: Target | Any) -> tuple[tuple[float, ...], ...]:
     """Return the weights of the scores in the rows of a decision, each of which wants more."""
-    checked = target if isinstance(target, Target) else parse_target(target, predictor.labels)
+    checked = parse_target(target, predictor.labels)
     return tuple(one.weights for _, sums in wanted_sums(predictor.core, checked) for one in sums)

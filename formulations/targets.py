@@ -241,7 +241,7 @@ def _equal(known: Any, label: Any) -> bool:
 
 
 def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
-    """Check a target against the model's labels (None: a regressor) and return it in checked form.
+    """Check a target against the model's labels (None: a regressor) and return it in checked form; such a one as it is.
 
     Raises
     ------
@@ -252,6 +252,8 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
     InvalidValueError
         No class is wanted, or all of them are; a probability is asked of more than two classes.
     """
+    if isinstance(target, Target):
+        return target
     if isinstance(target, Disagreement):
         wanted = parse_target(target.target, labels)
         assert isinstance(wanted, Labels | Values)  # noqa: S101 - refused by the constructor
@@ -264,12 +266,7 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
                 f"the model is a classifier and target is {target!r}",
                 f"Choose from: {', '.join(map(str, labels))}.",
             )
-        if isinstance(target, Between):
-            return Values(float(target.low), float(target.high))
-        low = -math.inf
-        if isinstance(target, AtLeast):
-            low = float(target.value)
-        return Values(low, float(target.value) if isinstance(target, AtMost) else math.inf)
+        return _range_of(target)
     if labels is None:
         raise InvalidTypeError(
             "target",
@@ -307,3 +304,12 @@ def _checked(wanted: tuple[int, ...], labels: tuple[Any, ...], target: Any) -> L
             "Leave at least one class on either side.",
         )
     return Labels(wanted, labels)
+
+
+def _range_of(target: AtLeast | AtMost | Between) -> Values:
+    match target:
+        case AtLeast(value):
+            return Values(float(value), math.inf)
+        case AtMost(value):
+            return Values(-math.inf, float(value))
+    return Values(float(target.low), float(target.high))

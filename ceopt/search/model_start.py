@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -13,7 +13,6 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.columns_block import Factual
-from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.reaches import Reaches, slack
 from ceopt.formulations.predictors.ties import encoding_rounding
@@ -22,7 +21,7 @@ from ceopt.oracle.model import ModelOracle
 from ceopt.oracle.rows import points_of
 from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.prepare import Prepared
-from ceopt.settings import CheckedSettings
+from ceopt.settings import INCUMBENTS, Settings
 from ceopt.solvers.checks import Floats, is_number
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -276,37 +275,10 @@ def _prepared(
 ) -> Prepared:
     """Return the question of a person's cheapest row that a model alone puts in a target."""
     space = predictor.space
-    settings = CheckedSettings(
-        target=target,
-        n=_WANTED,
-        cost=L1(),
-        rules=rules,
-        solver="auto",
-        time_limit_s=math.inf,
-        relative_gap=0.0,
-        margin=margin,
-        diversity=None,
-        formulation="auto",
-        threads=1,
-        random_state=seed,
-        solver_options={},
-        why=False,
-        proof=True,
-        cost_name="l1",
-    )
-    return Prepared(
-        predictor=predictor,
-        oracle=ModelOracle(predictor, space),
-        space=space,
-        settings=settings,
-        margin=margin,
-        least_margin=margin,
-        asks_model=False,
-        is_reproducible=True,
-        target_rows=None,
-        starts=None,
-        read_s=0.0,
-    )
+    asked = Settings(target=target, n=_WANTED, diversity=INCUMBENTS, random_state=seed)
+    settings = replace(asked.check(space, predictor.labels), rules=rules, margin=margin)
+    oracle = ModelOracle(predictor, space)
+    return Prepared(predictor, oracle, space, settings, margin, margin, asks_model=False, is_reproducible=True)
 
 
 def _best(model: Any, blocks: Sequence[Factual], found: Sequence[list[Point]]) -> Any:

@@ -171,9 +171,9 @@ class Prepared:
     least_margin: float
     asks_model: bool
     is_reproducible: bool
-    target_rows: np.ndarray | None
-    starts: np.ndarray | None
-    read_s: float
+    target_rows: np.ndarray | None = None
+    starts: np.ndarray | None = None
+    read_s: float = 0.0
     steps: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
 

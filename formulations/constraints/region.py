@@ -243,8 +243,7 @@ class Region(AbstractRule):
         target = self.target
         if target is None:
             target = self._known["target"]
-        if not isinstance(target, Target):
-            target = parse_target(target, predictor.labels)
+        target = parse_target(target, predictor.labels)
         _require(predictor, target)
         adversary = Adversary(predictor, target, self._widths(space), is_ball=self.norm == "l2")
         found = _KnownRegion(space, predictor, target, adversary)

@@ -334,8 +334,7 @@ class RobustToShift(AbstractRule):
             asked = self._known.get("target")
         if asked is None:
             raise _unknown("the target", "target")
-        if not isinstance(asked, Target):
-            asked = parse_target(asked, predictor.labels)
+        asked = parse_target(asked, predictor.labels)
         if isinstance(asked, DisagreementOf):
             raise UnsupportedModelError(
                 "RobustToShift", "a target of scores", "the target counts trees that agree",

@@ -380,9 +380,7 @@ class AskedOfScores:
     def __init__(self, block: ScoredBlock, target: Any, margin: float | None, below: float = 0.0) -> None:
         self._block = block
         self._predictor = predictor = block.predictor
-        self.target: Target = target
-        if not isinstance(target, Target):
-            self.target = parse_target(target, predictor.labels)
+        self.target: Target = parse_target(target, predictor.labels)
         if isinstance(self.target, ProbabilityOf):
             require_probability(predictor.core)
         if isinstance(block.x, Factual):

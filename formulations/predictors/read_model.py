@@ -31,7 +31,7 @@ from ceopt.formulations.predictors.ties import link_rounding, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace, types_in
-from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
+from ceopt.formulations.targets import ProbabilityOf, parse_target
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError
 
 
@@ -115,7 +115,7 @@ class ReadModel(Predictor):
         InvalidValueError
             Any of several labels would do, or trees are counted.
         """
-        asked = target if isinstance(target, Target) else parse_target(target, self.labels)
+        asked = parse_target(target, self.labels)
         alternatives = self._wanted(asked)
         if len(alternatives) != 1:
             raise InvalidValueError(
@@ -134,7 +134,7 @@ class ReadModel(Predictor):
         return tuple(found)
 
     def _wanted(self, target: Any) -> list[tuple[WantedSum, ...]]:
-        asked = target if isinstance(target, Target) else parse_target(target, self.labels)
+        asked = parse_target(target, self.labels)
         return [sums for _, sums in wanted_sums(self.core, asked)]
 
     def _one_scored(self, wanted: WantedSum, target: Any) -> ReadModel:

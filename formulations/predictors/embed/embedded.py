@@ -153,9 +153,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         >>> round(solve(m).objective, 4), [round(end, 4) for end in margin.bounds]
         (6.0, [-3.0, 6.0])
         """
-        checked = target
-        if not isinstance(target, Target):
-            checked = parse_target(target, self.predictor.labels)
+        checked = parse_target(target, self.predictor.labels)
         found: DecisionMargin = self._once(
             self._margins, checked, ("margin", "parts"), lambda: margin_of(self, checked)
         )
