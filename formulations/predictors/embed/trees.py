@@ -125,9 +125,10 @@ class AbstractForest(AbstractEmbedded):
         """Return the nodes of the leaves that are worst in all rows that want more: empty where no leaf is."""
         if not self._more_in:
             return frozenset()
-        values = [[_weighted(weights, leaf.value) for weights in self._more_in] for leaf in tree.leaves]
-        worst = [min(column) for column in zip(*values, strict=True)]
-        return frozenset(leaf.node for leaf, row in zip(tree.leaves, values, strict=True) if row == worst)
+        values = np.array([leaf.value for leaf in tree.leaves])
+        sums = np.stack([_weighted(weights, values) for weights in self._more_in])
+        worst = (sums == sums.min(axis=1, keepdims=True)).all(axis=0)
+        return frozenset(leaf.node for leaf, is_worst in zip(tree.leaves, worst.tolist(), strict=True) if is_worst)
 
     def share_cuts(self) -> None:
         """Add the cuts of all trees as binaries to the person's numeric columns."""
@@ -234,25 +235,21 @@ class AbstractForest(AbstractEmbedded):
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores, one term per leaf whose value matters."""
-        base = LinearForm(_weighted(weights, self.core.base.tolist()))
-        return (base + self.adding_up(lambda values: _weighted_rows(weights, values))).scaled(1.0 / self.core.divisor)
+        base = LinearForm(float(_weighted(weights, self.core.base[None])[0]))
+        return (base + self.adding_up(lambda values: _weighted(weights, values))).scaled(1.0 / self.core.divisor)
 
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return bounds of the combination: the sum of each tree's extreme leaves."""
-        low = high = _weighted(weights, self.core.base.tolist())
+        low = high = float(_weighted(weights, self.core.base[None])[0])
         for pairs in self._leaves_in_reach:
-            values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
-            low = low + min(values)
-            high = high + max(values)
+            values = _weighted(weights, np.array([leaf.value for leaf, _ in pairs]))
+            low += float(values.min())
+            high += float(values.max())
         return low / self.core.divisor, high / self.core.divisor
 
 
-def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
-    return sum(w * v for w, v in zip(weights, values, strict=True))
-
-
-def _weighted_rows(weights: Sequence[float], values: Floats) -> Floats:
-    """Return the weighted sum of each row, added up as :func:`_weighted` does."""
+def _weighted(weights: Sequence[float], values: Floats) -> Floats:
+    """Return the weighted sum of each row (L, K), added up in the order of the weights."""
     total = np.zeros(len(values))
     for weight, column in zip(weights, values.T, strict=True):
         total = total + weight * column
