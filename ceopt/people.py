@@ -29,9 +29,11 @@ from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.people import People
 from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.oracle.model import Check, broken_rules
+from ceopt.oracle.rows import points_of
 from ceopt.result.cohort import free_name
-from ceopt.search.least_costs import CellWalk, ColumnGains, can_add_up, can_walk, least_by_knapsack
+from ceopt.search.least_costs import ColumnGains, can_add_up, least_by_knapsack
 from ceopt.search.model_start import ProgramValues
+from ceopt.search.near_points import NearSearch
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.search.state import reach_without
@@ -39,12 +41,14 @@ from ceopt.settings import Settings
 from ceopt.solvers import solve
 from ceopt.solvers.checks import Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import compile_model
+from ceopt.solvers.deadline import until
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, printable
 from ceopt.solvers.problem import Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.tolerances import BROKEN_ROW, COST_NOISE
 
 if TYPE_CHECKING:
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.solvers.compile.compiled_model import CompiledModel
     from ceopt.solvers.problem import Result
 
@@ -562,7 +566,7 @@ def _sentences(*parts: str) -> str:
 class _KnownCost:
     """What is known of all people with one row: bounds on their least cost, and how to narrow them."""
 
-    __slots__ = ("asked", "cost", "is_final", "labels", "low", "point", "walk")
+    __slots__ = ("asked", "cost", "is_final", "labels", "low", "point")
 
     def __init__(self, labels: list[Any]) -> None:
         self.labels = labels
@@ -571,7 +575,6 @@ class _KnownCost:
         #: The cost of ``point``, which is verified.
         self.cost = math.inf
         self.point: Mapping[str, float] | None = None
-        self.walk: CellWalk | None = None
         #: How often a program of their own was solved.
         self.asked = 0
         #: Whether more time would tell no more.
@@ -714,8 +717,10 @@ class _Decomposed:
         score = None
         if can_add_up(prepared):
             score = ColumnGains.of(prepared, np.array([[point[name] for name in names] for point in own]))
-        if score is None and not can_walk(prepared):
+        near = None if prepared.settings.rules else NearSearch.of(prepared)
+        if score is None and near is None:
             return
+        away: list[tuple[_KnownCost, tuple[Mapping[str, float], Reach]]] = []
         found: list[tuple[_KnownCost, dict[str, float]]] = []
         for person, point in zip(self._persons, own, strict=True):
             if person.point is not None:
@@ -733,17 +738,14 @@ class _Decomposed:
                 person.low = least.bound
                 found += [(person, dict(answer)) for answer in least.points]
             else:
-                person.walk = CellWalk(fitted, point, reach)
-                found += self._walked(person)
+                away.append((person, (point, reach)))
+        if near is not None:
+            with until(time.perf_counter() + run.left):
+                met = near.run([person for _, person in away])
+            for (person, _), one in zip(away, met, strict=True):
+                person.low = one.bound if math.isinf(one.bound) else prepared.settings.cost.from_objective(one.bound)
+                found += [(person, answer) for answer in points_of(people.space, one.points[:1])]
         self._take_accepted(found)
-
-    def _walked(self, person: _KnownCost) -> list[tuple[_KnownCost, dict[str, float]]]:
-        """Go one more round through a person's cells, and return the point that was met, if one was."""
-        walk = person.walk
-        assert walk is not None  # noqa: S101 - as who calls this knows
-        walk.go_on()
-        person.low = walk.low
-        return [] if walk.point is None else [(person, walk.point)]
 
     def _take_accepted(self, found: Iterable[tuple[_KnownCost, Mapping[str, float]]]) -> None:
         """Give people the points of theirs that the user's own model accepts and that keep every rule."""
@@ -753,21 +755,14 @@ class _Decomposed:
             if check.valid:
                 cost = run.prepared.settings.cost.value(run.people.space, run.people.points[label], by_label[label])
                 self._of[label].take(by_label[label], cost)
-            else:
-                self._of[label].walk = None  # what the program makes of such a point, its own search knows
 
     def _narrow(self, persons: Sequence[_KnownCost]) -> None:
         """Bring bounds and costs of some people together, as far as the time allows."""
         run = self._run
-        met: list[tuple[_KnownCost, dict[str, float]]] = []
         for place, person in enumerate(persons):
             if run.left <= 0.0:
                 break
-            if person.walk is not None and not person.walk.has_ended:
-                met += self._walked(person)
-                continue
             self._ask(person, run.left / (1.0 if person.asked else max(1.0, (len(persons) - place) / 4.0)))
-        self._take_accepted(met)
 
     def _ask(self, person: _KnownCost, seconds: float) -> None:
         """Ask one person by the search of ``explain``."""

@@ -1,14 +1,8 @@
-"""What one person's change costs at least, found without a program: for many people who are asked about at once.
+"""What one person's change costs at least under a linear score, found without a program.
 
-Trees are the same all over a cell, so the cheapest point of every cell is on a grid of a few values a column
-(:class:`CellGrid`). :class:`CellWalk` goes through the grid from the cheapest point on: the
-first point that the model favours is the answer, and until one is met, nothing cheaper than the last point exists.
-
-A linear score is a sum over the columns, so the least cost is a knapsack with one choice a column.
+Such a score is a sum over the columns, so the least cost is a knapsack with one choice a column.
 :func:`least_by_knapsack` adds one column after the other and keeps what no other choice beats in cost and score, and
-what a bound on the columns still to come does not exclude.
-
-Both are exact where a cost is a sum over the columns and no rule ties one column to another; else there are none.
+what a bound on the columns still to come does not exclude. It is exact where a cost is a sum over the columns, too.
 """
 
 from __future__ import annotations
@@ -23,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.leaf_boxes import leaf_boxes, values_of_cells
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import summation_rounding
 from ceopt.formulations.space.feature import MISSING
@@ -33,21 +26,12 @@ from ceopt.tolerances import COST_OF_MARGIN, GAIN_ROUNDING, PRICE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
-    from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.targets import Target
     from ceopt.search.prepare import Prepared
     from ceopt.solvers.checks import Floats
 
-#: Points of a grid that are looked at in a first and in each further round, and the most that are written at once.
-_ROUNDS: Final = (1500, 40_000, 400_000)
-#: Points that are scored at once, the cheapest first: the first few often do.
-_FIRST_SCORED: Final = 100
-#: Parts in which prices are counted, to know how many points a round has, and how many of them are fine enough.
-_BINS: Final = 512
-_FINE_BINS: Final = 16
 #: Values of one column, and sums of choices at once, beyond which a knapsack is left to a program.
 _MOST_VALUES: Final = 20_000
 _MOST_SUMS: Final = 3_000_000
@@ -77,157 +61,17 @@ class LeastCost:
     points: tuple[Mapping[str, float], ...] = ()
 
 
-def can_walk(prepared: Prepared) -> bool:
-    """Tell whether a grid has the cheapest answer: trees, a sum over the columns as cost, and no rule."""
-    return prepared.predictor.is_trees and _is_separable(prepared)
-
-
 def can_add_up(prepared: Prepared) -> bool:
     """Tell whether one score, a sum over the columns, decides."""
     predictor = prepared.predictor
-    is_sum = predictor.is_linear and predictor.core.n_scores == 1
-    return is_sum and not _has_two_ends(prepared.settings.target) and _is_separable(prepared)
+    settings = prepared.settings
+    is_sum = predictor.is_linear and predictor.core.n_scores == 1 and not _has_two_ends(settings.target)
+    return is_sum and settings.cost.additive and not settings.cost.is_joint and not settings.rules
 
 
 def _has_two_ends(target: Target) -> bool:
     """Tell whether the nearer of two ends decides, which is no sum, though it may look like one at some points."""
     return isinstance(target, Values) and math.isfinite(target.low) and math.isfinite(target.high)
-
-
-def _is_separable(prepared: Prepared) -> bool:
-    settings = prepared.settings
-    return settings.cost.additive and not settings.cost.is_joint and not settings.rules
-
-
-# ==== Trees: through the cells, from the cheapest on ==================================================================
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class CellGrid:
-    """Of each column the values nearest to a person in the cells in reach, ascending, and what a move to each costs."""
-
-    names: tuple[str, ...]
-    columns: tuple[Floats, ...]
-    prices: tuple[Floats, ...]
-
-    @classmethod
-    def of(cls, predictor: Predictor, cost: AbstractCost, factual: Mapping[str, float], reach: Reach) -> CellGrid:
-        """Return the grid of a model of trees, of a person in coordinates and what each column may take."""
-        space = predictor.space
-        boxes = list(map(leaf_boxes, predictor.forests))
-        columns = [values_of_cells(boxes, one, factual[one.name], reach[one.name]) for one in space]
-        prices = cost.prices(space)
-        each = [
-            prices_of(prices[one.name], one, factual[one.name], own) for one, own in zip(space, columns, strict=True)
-        ]
-        return cls(tuple(space.names), tuple(columns), tuple(each))
-
-    def coordinates(self, points: NDArray[np.intp]) -> Floats:
-        """Return coordinates (n, d) of points, given by the places of their values."""
-        return np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
-
-
-@final
-class CellWalk:
-    """One person's walk through the grid of a model's cells, in rounds.
-
-    Parameters
-    ----------
-    prepared
-        Model and settings, with the margins that suit the person.
-    factual, reach
-        The person, in coordinates, and what each column may take; the person's own value is in reach.
-    """
-
-    __slots__ = ("_grid", "_prepared", "_round", "_seen", "low", "point")
-
-    def __init__(self, prepared: Prepared, factual: Mapping[str, float], reach: Reach) -> None:
-        self._prepared = prepared
-        self._grid = CellGrid.of(prepared.predictor, prepared.settings.cost, factual, reach)
-        self._round = 0
-        #: The price up to which the points were looked at, in the unit of the objective.
-        self._seen = 0.0
-        #: Nothing that costs less is accepted.
-        self.low = 0.0
-        #: The answer, once it is met.
-        self.point: dict[str, float] | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the answer is met, or the walk goes no farther."""
-        return self.point is not None or math.isinf(self.low) or self._round == len(_ROUNDS)
-
-    def go_on(self) -> None:
-        """Look at the points of one more round."""
-        grid = self._grid
-        most = _ROUNDS[self._round]
-        self._round += 1
-        upper = _price_of(grid, most)
-        points, prices = _points_within(grid, upper, 4 * most)
-        if points is None:
-            return
-        new = np.flatnonzero(prices >= self._seen * (1.0 - PRICE_ROUNDING))
-        order = new[np.argsort(prices[new], kind="stable")]
-        first, size = 0, _FIRST_SCORED
-        while first < len(order):
-            part = order[first : first + size]
-            coordinates = grid.coordinates(points[part])
-            met = np.flatnonzero(self._prepared.slacks(coordinates) >= 0.0)
-            if len(met):
-                values = coordinates[met[0]].tolist()
-                self.point = dict(zip(grid.names, values, strict=True))
-                self._see(float(prices[part[met[0]]]))
-                return
-            first += size
-            size = min(4 * size, 8000)
-        self._see(upper)
-
-    def _see(self, price: float) -> None:
-        self._seen = price
-        self.low = price if math.isinf(price) else self._prepared.settings.cost.from_objective(price)
-
-
-def _price_of(grid: CellGrid, most: int) -> float:
-    """Return a price that about so many points of a grid do not exceed; infinite if the grid has no more of them."""
-    prices = [own for own in grid.prices if len(own) > 1]
-    if math.prod(map(len, prices)) <= most:
-        return math.inf
-    upper = sum(float(own.max()) for own in prices)
-    if not math.isfinite(upper):
-        return 0.0
-    while upper > 0.0:
-        counts = np.zeros(_BINS + 1)  # of points, by their price in shares of the upper one
-        counts[0] = 1.0
-        for own in prices:
-            added = np.zeros(_BINS + 1)
-            shifts, times = np.unique(
-                np.ceil(own[own <= upper] * (_BINS / upper) - 1e-9).astype(int), return_counts=True
-            )
-            for shift, count in zip(shifts.tolist(), times.tolist(), strict=True):
-                added[shift:] += count * counts[: _BINS + 1 - shift]
-            counts = added
-        last = int(np.searchsorted(np.cumsum(counts), most, side="right")) - 1
-        if last >= _FINE_BINS:
-            return upper * last / _BINS
-        upper *= max(2 * last, 1) / _BINS
-    return 0.0
-
-
-def _points_within(grid: CellGrid, upper: float, most: int) -> tuple[NDArray[np.intp] | None, Floats]:
-    """Return the points (n, d) of a grid that cost at most ``upper``, and their prices; None if they are too many."""
-    limit = upper * (1.0 + PRICE_ROUNDING)
-    points = np.zeros((1, len(grid.names)), dtype=np.intp)
-    prices = np.zeros(1)
-    for j, own in enumerate(grid.prices):
-        total = prices[:, None] + own[None, :]
-        old, new = np.nonzero(total <= limit)
-        if len(old) > most:
-            return None, prices
-        points = points[old]
-        points[:, j] = new
-        prices = total[old, new]
-    return points, prices
 
 
 # ==== Linear scores: a knapsack with one choice a column ==============================================================

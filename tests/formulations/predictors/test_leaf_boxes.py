@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 
 from ceopt.formulations.costs import L1
-from ceopt.formulations.predictors.leaf_boxes import GridLeaves, leaf_boxes
+from ceopt.formulations.costs.base import CostCutoff
+from ceopt.formulations.predictors.leaf_boxes import GridLeaves, leaf_boxes, values_of_cells
 from ceopt.formulations.predictors.pruned_leaves import pruned_trees
 from ceopt.formulations.predictors.readers import read
 from ceopt.formulations.predictors.ties import accepted
@@ -19,7 +20,6 @@ from ceopt.formulations.predictors.tree_bounds import TreeNeed, least_budget, pr
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import parse_target
-from ceopt.search.least_costs import CellGrid
 
 NUMBERS = FeatureSpace(
     [
@@ -72,13 +72,27 @@ MODELS = {
 }
 
 
+class CellGrid(NamedTuple):
+    """Of each column the values nearest to a person in the cells in reach, and what a move to each costs."""
+
+    names: list[str]
+    columns: list[np.ndarray]
+    prices: list[np.ndarray]
+
+    def coordinates(self, points: np.ndarray) -> np.ndarray:
+        return np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
+
+
 def grid_of(predictor: Any, data: pd.DataFrame, person: int) -> tuple[CellGrid, dict[str, float], Any]:
     """Return the grid of one of the rows."""
     space = predictor.space
     factual = space.row(data.iloc[[person]])
     reach = reach_of(space, factual)
-    cost = L1().fitted(space, data)
-    return CellGrid.of(predictor, cost, factual, reach), factual, reach
+    cutoff = CostCutoff(space, factual, L1().fitted(space, data), np.inf)
+    boxes = [leaf_boxes(predictor)]
+    columns = [values_of_cells(boxes, one, factual[one.name], reach[one.name]) for one in space]
+    prices = [cutoff.own_prices(name, own) for name, own in zip(space.names, columns, strict=True)]
+    return CellGrid(list(space.names), columns, prices), factual, reach
 
 
 @pytest.mark.parametrize("kind", MODELS)
