@@ -36,7 +36,7 @@ from ceopt.search.model_start import ProgramValues
 from ceopt.search.near_points import NearSearch
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
-from ceopt.search.state import reach_without
+from ceopt.search.state import Predictions, reach_without
 from ceopt.settings import Settings
 from ceopt.solvers import solve
 from ceopt.solvers.checks import Real, Whole, check_arguments
@@ -599,6 +599,7 @@ class _Decomposed:
             groups.setdefault(tuple(point.values()), []).append(label)
         self._persons = [_KnownCost(labels) for labels in groups.values()]
         self._of = {label: person for person in self._persons for label in person.labels}
+        self._predictions = Predictions()
         self.interrupted = False
         #: Why somebody could not be asked.
         self._failure = ""
@@ -745,6 +746,7 @@ class _Decomposed:
             for (person, _), one in zip(away, met, strict=True):
                 person.low = one.bound if math.isinf(one.bound) else prepared.settings.cost.from_objective(one.bound)
                 found += [(person, answer) for answer in points_of(people.space, one.points[:1])]
+        self._predictions.ask(prepared, [*own, *(point for _, point in found)])
         self._take_accepted(found)
 
     def _take_accepted(self, found: Iterable[tuple[_KnownCost, Mapping[str, float]]]) -> None:
@@ -773,7 +775,7 @@ class _Decomposed:
         began = time.perf_counter()
         try:
             row = run.people.rows.iloc[[run.people.labels.index(label)]]
-            found = search(prepared, row, keep_on_interrupt=False)
+            found = search(prepared, row, keep_on_interrupt=False, predictions=self._predictions)
         except CeoptError as error:
             raise type(error)(f"In people, row {label!r}: {error}") from error
         person.is_final = time.perf_counter() - began < _SHARE_OF_TIME * seconds

@@ -147,6 +147,7 @@ def search(
     within: float | None = None,
     began: float | None = None,
     why_s: float | None = None,
+    predictions: Predictions | None = None,
 ) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
 
@@ -172,13 +173,16 @@ def search(
     why_s
         Seconds for finding the rules in conflict; by default those of the settings. With 0 they are not looked for
         here, but by :func:`conflict_or_answer`.
+    predictions
+        What the model has said already.
 
     Raises
     ------
     CeoptError
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
-    state = init(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within, began=began, why_s=why_s)
+    more: Any = {"within": within, "began": began, "why_s": why_s, "predictions": predictions}
+    state = init(prepared, row, keep_on_interrupt=keep_on_interrupt, **more)
     return result(_run(state), prepared.settings, query_id)
 
 
