@@ -339,15 +339,15 @@ def received(sent: Sent) -> Any:
         return sent
     if _received[0] != sent.name:
         is_own = os.getpid() in _watched
-        if is_own:
+        if is_own and _received[0]:  # what a model leaves behind is garbage
             _received = ("", None)
             gc.unfreeze()
+            gc.collect()
         try:
             _received = sent.name, pickle.loads(sent.content.data)  # noqa: S301 - this package has pickled it
         except Exception as error:  # what cannot be read fails in many ways
             raise pickle.UnpicklingError(str(error)) from error
         if is_own:
-            gc.collect()
             gc.freeze()
     return _received[1]
 
