@@ -96,11 +96,11 @@ def text_of(record: dict[str, Any]) -> str:
     """Tabulate rows per second, and what two workers are worth."""
     settings = record["settings"]
     about = (
-        f"Up to {settings['rows']} people whom a model refuses ({ROWS_OF_SLOW} where 0.2.0 takes up to half a minute each), "
-        f"models and encodings as in `default_models.py`, {settings['limit_s']:g} s a row, one thread: one call of a "
-        f"fitted `Recourse` for each of {settings['rounds']} parts, the versions in turns. Rows are per second of the "
-        "processor, after a first row; *bytes* are what a cohort holds a row; optima are compared where both versions "
-        "have proved one."
+        f"Up to {settings['rows']} people whom a model refuses ({ROWS_OF_SLOW} where 0.2.0 takes up to half a minute "
+        f"each), models and encodings as in `default_models.py`, {settings['limit_s']:g} s a row, one thread: a call "
+        f"of a fitted `Recourse` for each of {settings['rounds']} parts, the versions in turns. Rows are per second of "
+        "the processor, after a first row; *bytes* are what a cohort holds a row; optima are compared where both "
+        "versions have proved one."
     )
     head = ["data", "model", "rows", "rows a second", "0.2.0", "times", "proved", "differ", "invalid", "bytes a row"]
     table = []
