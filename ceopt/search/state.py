@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-#: A call of the user's model that takes fewer seconds than this doubles the next batch of rows.
+#: A call of the user's model that takes fewer seconds than this doubles the next batch of rows; where none took longer,
+#: the first batch is of so many.
 _SHORT_CALL_S: Final = 0.1
+_FIRST_BATCH: Final = 4
 #: Seconds beyond the time limit in which found points may still be checked.
 GRACE_S: Final = 0.1
 #: But only if no call of the user's model took longer than this.
@@ -353,7 +355,7 @@ class Question:
         ``keep_on_interrupt``, stops the asking and raises nothing.
         """
         is_met: list[bool] = []
-        batch = 1
+        batch = _FIRST_BATCH if self.stopwatch.longest_call_s < _SHORT_CALL_S else 1
         try:
             while len(is_met) < len(points) and not self.is_past_grace:
                 began = time.perf_counter()
