@@ -110,7 +110,7 @@ def clocked(ask: Ask, model: Any, target: Any, way: str, people: pd.DataFrame) -
 def main(path: str, limit: str, file: str) -> None:
     """Read the model, tell what that took, and answer line by line; ``file`` is the prototype's, or empty."""
     task = joblib.load(path)
-    task["space"] = ceopt.datasets.load(task["data"]).space
+    task["space"] = ceopt.FeatureSpace(ceopt.Feature(**feature) for feature in task["features"])
     model, people = task["model"], task["people"]
     cpu = time.process_time()
     ask = prototype(task, file) if file else today(task, float(limit))

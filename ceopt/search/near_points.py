@@ -330,22 +330,25 @@ class NearSearch:
         if len(self.boxes.tree) > _FEW_LEAVES:
             return None
         if predictor not in _RUNS:
-            alive = np.isfinite(self.leaf_prices(np.zeros(int(self.first[-1]))))  # some are only for missing cells
+            alive = np.isfinite(
+                self.leaf_prices(np.zeros((1, int(self.first[-1]))))[0]
+            )  # some are only for missing cells
             _RUNS[predictor] = CellRuns.of(self.boxes, self.prepared.space, np.flatnonzero(alive))
         return _RUNS[predictor]
 
     def leaf_prices(self, prices: Floats) -> Floats:
-        """Return what the cheapest point of each leaf's box costs, (L,), by the prices of all cells (M,)."""
-        total = np.zeros(len(self.boxes.tree))
+        """Return what the cheapest point of each leaf's box costs people, (n, L), by the prices of all cells (n, M)."""
+        total = np.zeros((len(self.boxes.tree), len(prices)))
         for j, name in enumerate(self.prepared.space.names):
             column = self.boxes.columns.get(name)
-            own = prices[self.first[j] : self.first[j + 1]]
+            own = prices[:, self.first[j] : self.first[j + 1]].T.copy()
             if isinstance(column, LevelSets):
-                total += np.where(column.admits[:, : len(own)], own, np.inf).min(axis=1)[column.part]
+                admits = column.admits[:, : len(own), None]
+                total += np.where(admits, own, np.inf).min(axis=1)[column.part]
             elif isinstance(column, CellRanges):
                 gap = column.gap if len(own) > len(column.lefts) + 1 else np.zeros(0, dtype=bool)
                 total += least_in_ranges(own, column.low, column.high, gap)
-        return total
+        return total.T.copy()
 
     def run(self, people: Sequence[Person]) -> list[Met]:
         """Return what is met for people, each given in coordinates and with their reach."""
@@ -385,7 +388,7 @@ class _NearPeople(AbstractNearPeople):
         need = search.need
         self.unsure = need.rounding + START_MARGIN_ROUNDING * (search.prepared.margin or 0.0)
         self.unsure += SUM_ROUNDING * max(float(np.abs(need.values).sum(axis=0).max(initial=0.0)), TINY)
-        self.costs = np.stack([search.leaf_prices(own) for own in self.prices])
+        self.costs = search.leaf_prices(self.prices)
         self.bounds = np.array(list(map(self._bound, self.costs)))
 
     def _bound(self, costs: Floats) -> float:

@@ -430,14 +430,15 @@ def _least_prices(prices: Floats, own: Mapping[str, NDArray[Any]], admits: Bools
 
 
 def least_in_ranges(prices: Floats, low: Ints, high: Ints, gap: Bools) -> Floats:
-    """Return the least of ``prices[low] ... prices[high]``, and of the last price where ``gap`` says so, (L,).
+    """Return the least of ``prices[low] ... prices[high]``, and of the last price where ``gap`` says so, (L, ...).
 
-    Infinite where there is none; an empty ``gap`` says so nowhere.
+    Prices are (K, ...), of many people at once. Infinite where there is none; an empty ``gap`` says so nowhere.
     """
     levels = [prices]  # the least of 1, 2, 4, ... prices from each on
     while 2 ** len(levels) <= len(prices):
         half = 2 ** (len(levels) - 1)
-        levels.append(np.minimum(levels[-1], np.append(levels[-1][half:], np.full(half, np.inf))))
+        beyond = np.full_like(prices[:half], np.inf)
+        levels.append(np.minimum(levels[-1], np.concatenate([levels[-1][half:], beyond])))
     width = np.maximum(high - low + 1, 1)
     depth = np.frexp(width)[1] - 1
     first = np.minimum(low, len(prices) - 1)
