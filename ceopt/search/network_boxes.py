@@ -455,12 +455,6 @@ class _Nearest(NamedTuple):
     is_cheapest: Bools
     base: Floats
 
-    def of(self, kept: NDArray[np.intp] | Bools) -> _Nearest:
-        """Return those of some boxes."""
-        return _Nearest(
-            self.numbers[kept], self.number_cost[kept], self.level_cost[kept], self.is_cheapest[kept], self.base[kept]
-        )
-
 
 class _View(NamedTuple):
     """Boxes with their cheapest points, the moves to the ends (B, n) and what their segments cost."""
@@ -615,12 +609,11 @@ class ColumnBoxes:
             boxes.low[is_label, j] = np.maximum(boxes.low[is_label, j], columns.origin[j])
             boxes.high[is_label, j] = np.minimum(boxes.high[is_label, j], columns.origin[j])
         boxes = boxes._replace(low=columns.ceil(boxes.low), high=columns.floor(boxes.high))
-        nearest = self._nearest(boxes)
-        kept = np.asarray((boxes.low <= boxes.high).all(axis=1) & (nearest.base <= budget))
-        boxes = boxes.of(kept)
+        boxes = boxes.of(np.asarray((boxes.low <= boxes.high).all(axis=1)))
+        boxes = boxes.of(self._nearest(boxes).base <= budget)
         if not math.isfinite(budget):
             return boxes
-        nearest = nearest.of(kept)
+        nearest = self._nearest(boxes)
         rest = (budget - nearest.base)[:, None]
         down, up = columns.affordable(nearest.number_cost + rest)
         low, high = columns.ceil(np.maximum(boxes.low, down)), columns.floor(np.minimum(boxes.high, up))
