@@ -280,6 +280,16 @@ def test_what_cannot_be_read_elsewhere_is_refused():
         list(parallel.completed("explain", parallel.received, lambda _: (sent,), count=1, n_jobs=2))
 
 
+def total(sent):
+    return type(sent.content).__name__, float(parallel.received(sent).sum())
+
+
+def test_what_is_large_goes_to_other_processes_by_a_file():
+    sent = parallel.sendable(np.ones(200_000))
+
+    assert dict(parallel.completed("explain", total, lambda _: (sent,), count=1, n_jobs=2))[0] == ("memmap", 200_000.0)
+
+
 def frozen(sent):
     parallel.received(sent)
     return gc.get_freeze_count()
