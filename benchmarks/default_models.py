@@ -1,7 +1,8 @@
 """Models as libraries fit them by default, on four data sets: ``explain`` today beside 0.2.0, in turns.
 
 Each version answers in a process of its own (``default_models_ask.py``). ``--before`` names a checkout of 0.2.0:
-``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set.
+``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set; several
+at once share one journal, and the page is made where all are in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import contextlib
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,9 @@ OF_HELOC = (
     "XGBoost 300 x 6",
     "LightGBM 300 x 31",
 )
+ONE_ANSWER = ("RandomForest, 20 rows a leaf", "ExtraTrees", "XGBoost 300 x 6", "LightGBM 300 x 31")
+#: Models of so many leaves that each question to 0.2.0 takes minutes.
+TOO_LARGE_BEFORE = (("gmsc", "RandomForest"),)
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, LIMIT = 20, 30
 
@@ -78,7 +83,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="a checkout of 0.2.0")
     parser.add_argument("--rows", type=int, default=ROWS, help=f"default {ROWS}")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds a person, default {LIMIT}")
-    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only; nothing is written")
+    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only; the page waits for all")
     parser.add_argument("--quick", action="store_true", help="two people, today's ceopt; nothing is written")
     options = parser.parse_args()
     rows = 2 if options.quick else options.rows
@@ -89,30 +94,36 @@ def main() -> None:
         "before": "e7058e7 (0.2.0)" if options.before else None,
         "seed": common.SEED,
     }
-    tasks = [(data, name) for data in options.only or DATA for name in MODELS + OF_HELOC * (data == "heloc")]
-    quick = options.quick or bool(options.only)
+    tasks = [(data, name) for data in DATA for name in MODELS + OF_HELOC * (data == "heloc")]
+    own = [(data, name) for data, name in tasks if data in (options.only or DATA)]
+    quick = options.quick
     journal = common.Journal("default_models-quick" if quick else "default_models", settings)
     with tempfile.TemporaryDirectory() as kept:
         path = Path(kept) / "task.joblib"
-        for data, name in common.bar(tasks, len(tasks)):
+        for data, name in common.bar(own, len(own)):
             if f"{data}/{name}" not in journal.done:
                 keep_task(data, name, rows, path)
-                of_model = one_model(path, options.limit, options.before)
+                ways = (TODAY, NEAR) if name in ONE_ANSWER else (TODAY, NEAR, THREE, TEN)
+                before = None if name in ONE_ANSWER or (data, name) in TOO_LARGE_BEFORE else options.before
+                of_model = one_model(path, options.limit, ways, before)
                 journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
-    common.report(
-        "default_models", TITLE, MEASURES, text_of, {"settings": settings, "records": journal.records}, quick=quick
-    )
+    journal = common.Journal(journal.path.name.removesuffix(".partial.jsonl"), settings)  # with what others asked
+    by_task = {(one["data"], one["model"]): one for one in journal.records}
+    records = [by_task[task] for task in tasks if task in by_task]
+    if len(records) < len(tasks) and not quick:
+        return
+    common.report("default_models", TITLE, MEASURES, text_of, {"settings": settings, "records": records}, quick=quick)
     if not quick:
-        draw(journal.records)
+        draw(records)
     journal.close()
 
 
-def one_model(path: Path, limit_s: float, before: Path | None) -> dict[str, Any]:
-    """Ask both versions about each person in turns."""
+def one_model(path: Path, limit_s: float, ways: Sequence[str], before: Path | None) -> dict[str, Any]:
+    """Ask both versions about each person in turns, today's in several ways."""
     words = [str(path), str(limit_s)]
     with contextlib.ExitStack() as stack:
         today = stack.enter_context(common.asked("default_models_ask.py", words, ROOT))
-        processes = dict.fromkeys((TODAY, NEAR, THREE, TEN), today)
+        processes = dict.fromkeys(ways, today)
         if before is not None:
             processes[BEFORE] = stack.enter_context(common.asked("default_models_ask.py", words, before))
         first = {way: processes[way].told["first"] for way in (TODAY, BEFORE) if way in processes}
@@ -155,8 +166,8 @@ def text_of(record: dict[str, Any]) -> str:
         )
         over = excess(ways[NEAR], today)
         answered = f"{sum(r['answers'] > 0 for r in ways[NEAR])} of {len(today)}"
-        more = [f"{np.median(ratios(ways[way], today)):.1f}" for way in (THREE, TEN)]
-        worst = f"{max(r['cpu'] for r in ways[TEN]):.1f}"
+        more = [f"{np.median(ratios(ways[way], today)):.1f}" if way in ways else "" for way in (THREE, TEN)]
+        worst = f"{max(r['cpu'] for r in ways[TEN]):.1f}" if TEN in ways else ""
         shares = " / ".join(f"{np.quantile(over, share):.3f}" for share in (0.5, 0.9)) if over else ""
         others.append([*names, answered, seconds_of(ways[NEAR]), shares, *more, worst])
         problems["invalid answers"] += sum(r["invalid"] for r in one["people"])

@@ -13,7 +13,6 @@ Nobody's points depend on who is searched for beside them.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -253,8 +252,9 @@ class AbstractNearPeople(ABC):
 
     def open(self, who: Ints) -> Ints:
         """Return those whose best point a bound does not prove yet, or of whom more is wanted."""
-        gap = self.prepared.settings.relative_gap
-        return who[(self.best[who] > self.bounds[who] * (1.0 + gap)) | (self.count > 1)]
+        settings = self.prepared.settings
+        is_wanted = self.count > 1 and not settings.proof
+        return who[(self.best[who] > self.bounds[who] * (1.0 + settings.relative_gap)) | is_wanted]
 
     def objectives(self, who: Ints, states: States) -> Floats:
         """Return the objective of states, (B,)."""
@@ -306,13 +306,14 @@ class AbstractNearPeople(ABC):
 
     def keep_by_column(self, who: Ints, states: States, objectives: Floats, found: Floats) -> None:
         """Keep of each state the cheapest change of every column, with which other columns are changed."""
-        ends = np.flatnonzero(np.diff(self.column_of, append=-1)) + 1
-        for first, end in itertools.pairwise([0, *ends.tolist()]):
-            places = first + objectives[:, first:end].argmin(axis=1)
-            own = np.flatnonzero(objectives[np.arange(len(places)), places] < self.most[who])
-            trials, kept = self.tried(who[own], states[own], places[own], found[own])
-            kept[kept] = self.keeps_rules(who[own[kept]], trials[kept])
-            self.offer(who[own[kept]], trials[kept])
+        firsts = np.flatnonzero(np.diff(self.column_of, prepend=-1))
+        ends = [*firsts[1:].tolist(), len(self.column_of)]
+        parts = zip(firsts.tolist(), ends, strict=True)
+        places = np.stack([first + objectives[:, first:end].argmin(axis=1) for first, end in parts], axis=1)
+        of, column = np.nonzero(np.take_along_axis(objectives, places, axis=1) < self.most[who][:, None])
+        trials, kept = self.tried(who[of], states[of], places[of, column], found[of])
+        kept[kept] = self.keeps_rules(who[of[kept]], trials[kept])
+        self.offer(who[of[kept]], trials[kept])
 
     def keeps_rules(self, who: Ints, states: States) -> Bools:
         """Return which states keep the rules."""

@@ -77,22 +77,14 @@ def _may_need_fewer_columns(state: State) -> bool:
 
 
 def _is_dearer_with_fewer(state: State) -> bool:
-    """Whether a bound of trees or of a linear model proves that no part of the columns does at the same cost."""
-    question = state.question
-    predictor = question.prepared.predictor
+    """Whether a bound proves that no part of the columns does at the same cost."""
+    predictor = state.question.prepared.predictor
     if state.diversity.together or not (predictor.is_trees or predictor.is_linear):
         return False
-    answer, point = state.answers[-1]
-    changed = changed_columns(question.factual, point)
-    enough = answer.cost * (1.0 + 4.0 * EQUAL_COSTS)
     try:
-        for name in changed:
-            least = without_program.least_cost(question, enough, alone=changed - {name})
-            if least is None or least.bound <= answer.cost * (1.0 + 2.0 * EQUAL_COSTS):
-                return False
+        return without_program.is_dearer_with_fewer(state)
     except OutOfTimeError:
         return False
-    return True
 
 
 def _looked(state: State) -> tuple[State, bool]:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, final
 
 import numpy as np
 
 from ceopt.base.results import Status
 from ceopt.base.said import said
-from ceopt.formulations.constraints.diversity.distinct import Distinct, goes_elsewhere
+from ceopt.formulations.constraints.diversity.distinct import Distinct, way_of
+from ceopt.formulations.constraints.diversity.diversity import changed_columns
 from ceopt.formulations.costs.base import CostCutoff
-from ceopt.formulations.predictors.cell_branching import CellQuestion, EarlierCells, cheapest_cells
+from ceopt.formulations.predictors.cell_branching import CellQuestion, Work, cheapest_cells
 from ceopt.formulations.predictors.pruned_leaves import PersonCells
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.predictors.ties import row_relaxation
@@ -51,15 +53,29 @@ _SHARE: Final = 0.5
 #: Boxes know no rules: where these are what is dear, no work would do. Nor is as much worth it without a proof.
 _LESS_WORK: Final = 0.1 * WORK_OF_BOXES
 #: Factor between the budgets within which a further answer is looked for, and the first as a share of the last.
-_NEXT_BUDGET: Final = 1.1
+_NEXT_BUDGET: Final = 1.12
 _FIRST_SHARE: Final = 1e-3
+#: By how much more the work for an answer may be, once branching goes only as far as that answer needs.
+_MORE_WORK: Final = 4.0
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from ceopt.formulations.predictors.cell_branching import Cells, Ints
+    from ceopt.formulations.space.feature import Feature
     from ceopt.search.nearer import Point
     from ceopt.search.state import Question, State
     from ceopt.solvers.checks import Floats
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Further:
+    """Answers in hand, other points that were met, and what another answer is known to cost at least."""
+
+    answers: Sequence[Point]
+    met: Sequence[Point]
+    past: float
 
 
 def has_boxes(state: State) -> bool:
@@ -80,7 +96,8 @@ def with_bound(state: State) -> State:
     if question.is_late or state.least is not None:  # near points of trees come with a bound
         return state
     with question.stopwatch.counting("start"):
-        return replace(state, least=least_cost(question, min((cost for cost, _ in state.found), default=math.inf)))
+        in_hand = min((cost for cost, _ in state.found), default=math.inf)
+        return replace(state, least=least_cost(question, in_hand, _further(state)))
 
 
 def next_start(state: State) -> Point | None:
@@ -126,15 +143,44 @@ def settled(state: State) -> State:
 def _least_of_next(state: State) -> LeastCost | None:
     """Return the least cost of a further answer that is to be distinct from those in hand."""
     question = state.question
+    further = _further(state)
+    if further is None or state.doubted or state.refused or state.barred:
+        return None
+    known = [cost for cost, point in (*state.starts, *state.found) if state.surely_differs(point)]
+    with question.stopwatch.counting("start"):
+        return least_cost(question, min(known, default=math.inf), further)
+
+
+def _further(state: State) -> Further | None:
+    """Return what is known of further answers, where several are asked for that are distinct."""
+    question = state.question
+    settings = question.settings
     is_distinct = isinstance(state.diversity, Distinct) and not state.diversity.together
-    if not (question.settings.proof and is_distinct) or state.doubted or state.refused or state.barred:
+    if not (settings.proof and settings.n > 1 and is_distinct and question.prepared.predictor.is_trees):
         return None
     if not all(part.holds(question.factual[name]) for name, part in question.person.reach.items()):
         return None
-    known = [cost for cost, point in (*state.starts, *state.found) if state.surely_differs(point)]
-    points = [point for _, point in state.answers]
-    with question.stopwatch.counting("start"):
-        return least_cost(question, min(known, default=math.inf), points, past=state.tries.bound or 0.0)
+    met = [point for _, point in (*state.starts, *state.found)]
+    return Further([point for _, point in state.answers], met, state.tries.bound or 0.0)
+
+
+def is_dearer_with_fewer(state: State) -> bool:
+    """Whether a bound of trees or of a linear model proves that no part of the columns does at the same cost."""
+    question = state.question
+    answer, point = state.answers[-1]
+    changed = changed_columns(question.factual, point)
+    most = answer.cost * (1.0 + 2.0 * EQUAL_COSTS)
+    for _, _, person in question.cells:
+        if question.settings.cost.to_objective(most) <= person.met_up_to:
+            points = map(person.point, person.met)
+            return not any(
+                changed_columns(question.factual, one) < changed and question.cost(one) <= most for one in points
+            )
+    for name in changed:
+        least = least_cost(question, answer.cost * (1.0 + 4.0 * EQUAL_COSTS), alone=changed - {name})
+        if least is None or least.bound <= most:
+            return False
+    return True
 
 
 def with_near_answer(state: State) -> State:
@@ -182,9 +228,8 @@ def _with_starts(state: State, least: LeastCost) -> tuple[State, State]:
 def least_cost(
     question: Question,
     cost_in_hand: float,
-    answers: Sequence[Point] = (),
+    further: Further | None = None,
     *,
-    past: float = 0.0,
     alone: Collection[str] | None = None,
 ) -> LeastCost | None:
     """Return what is known of a person's least cost without a program; None where nothing is.
@@ -195,15 +240,13 @@ def least_cost(
         The person.
     cost_in_hand
         That of the cheapest point that is known.
-    answers, past
-        Answers from which the point is to be distinct, and what that costs at least.
+    further
+        Answers from which the point is to be distinct, where there are some.
     alone
         The only columns that may change, where not all may.
     """
     prepared = question.prepared
     settings = prepared.settings
-    if answers and not prepared.predictor.is_trees:
-        return None
     if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
         return None
     if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
@@ -233,7 +276,7 @@ def least_cost(
     if need is None:
         return None
     cells = _cells_of(question, need)
-    return trees(question, cells if alone is None else cells.alone(alone), cost_in_hand, answers, past=past)
+    return trees(question, cells if alone is None else cells.alone(alone), cost_in_hand, further)
 
 
 def _cells_of(question: Question, need: TreeNeed) -> PersonCells:
@@ -249,40 +292,34 @@ def _cells_of(question: Question, need: TreeNeed) -> PersonCells:
     return cells
 
 
-def trees(
-    question: Question, person: PersonCells, cost_in_hand: float, answers: Sequence[Point] = (), *, past: float = 0.0
-) -> LeastCost:
-    """Return the least cost that the leaves allow, and points of that cost, if branching over cells finds it.
-
-    That of a point which is distinct from answers, where there are some, which are known to cost at least ``past``.
-    """
+def trees(question: Question, person: PersonCells, cost_in_hand: float, further: Further | None) -> LeastCost:
+    """Return the least cost that the leaves allow, and points of that cost, if branching over cells finds it."""
     cost = question.settings.cost
     share = max(question.settings.relative_gap - ROUNDED_GAP, EQUAL_COSTS)  # the answer is yet to be rounded
     most = cost.to_objective(cost_in_hand * (1.0 - share)) if math.isfinite(cost_in_hand) else math.inf
-    objective = max(person.least(), cost.to_objective(past))
+    objective = person.least()
     proof: Literal["bound", "cells"] = "bound"
     points: list[Point] = []
-    if objective < most and (answers or most < math.inf):
-        asked = CellQuestion(
-            person.need,
-            person.prices,
-            person.home,
-            lambda cells: _is_favoured(question, person.point(cells)),
-            share,
-            [_earlier(question, person, point) for point in answers],
-        )
-        person.work.renew()
-        for budget in _budgets(objective, most, person.prices) if answers else [most]:
-            found, cells = cheapest_cells(person.left(budget), asked, budget, person.work)
-            points = [person.point(one) for one in cells]
-            if found is None:
-                break
-            objective, proof = found, "cells"
-            if points or objective < budget:
-                break
-        else:
-            if answers and most == math.inf:  # the last budget is enough for any point
-                objective = math.inf
+    if not person.ways:
+        person.ways += [_ways(question, *own) for own in zip(question.space, person.nearest, strict=True)]
+    asked = CellQuestion(
+        person.need,
+        person.prices,
+        person.home,
+        lambda cells: _is_favoured(question, person.point(cells)),
+        share,
+        person.ways,
+    )
+    found: float | None = None
+    person.work.renew()
+    if further is not None:
+        objective = max(objective, cost.to_objective(further.past))
+        found, cells = _further_cells(question, person, asked, replace(further, past=objective), most)
+    elif objective < most < math.inf:
+        found, cells = cheapest_cells(person.left(most), asked, most, person.work)
+    if found is not None:
+        points = list(map(person.point, cells))
+        objective, proof = found, "cells"
     bound = cost.from_objective(objective) if math.isfinite(objective) else objective
     least = min([cost_in_hand, *map(question.cost, points)])
     if math.isclose(bound, least, rel_tol=2.0 * EQUAL_COSTS):
@@ -290,16 +327,66 @@ def trees(
     return LeastCost(bound, proof, tuple(points))
 
 
-def _budgets(least: float, most: float, prices: Sequence[Floats]) -> list[float]:
-    """Return growing budgets, the last of which is the most, or enough for any point."""
-    every = sum(float(own[np.isfinite(own)].max(initial=0.0)) for own in prices)
-    last = min(most, every * (1.0 + EQUAL_COSTS))
-    budgets = []
-    budget = least
-    while budget < last:
-        budget = max(budget * _NEXT_BUDGET, _FIRST_SHARE * last)
-        budgets.append(min(budget, last))
-    return budgets or [last]
+def _further_cells(
+    question: Question, person: PersonCells, asked: CellQuestion, further: Further, most: float
+) -> tuple[float | None, list[Cells]]:
+    """Return the least cost of a point that is distinct from answers, or the most, and the point; None if unknown.
+
+    Up to a budget all points that may be answers are met at once, and kept with the person for the next answer. Where
+    that takes too much work, from then on only as far as the next answer needs it.
+    """
+    differ = partial(Distinct().differ, question.space, question.factual)
+    if not person.met:
+        person.met = _distinct_cells(question, person, asked, further.met)
+    answers = list(map(person.cells, further.answers))
+    asked = replace(asked, earlier=answers, count=question.settings.n - len(answers))
+    every = sum(float(own[np.isfinite(own)].max(initial=0.0)) for own in person.prices) * (1.0 + EQUAL_COSTS)
+    last = max(further.past, person.met_up_to)
+    is_cut_short = False
+    while True:
+        cost = math.inf
+        for cells in person.met:
+            if all(differ(answer, person.point(cells)) for answer in further.answers):
+                cost = asked.cost(cells) * (1.0 - asked.share)
+                if cost <= person.met_up_to:
+                    _ask_at_once(question, person, asked)
+                    return min(cost, most), [cells]
+                break
+        if is_cut_short:  # where a point is refused
+            return person.met_up_to, []
+        if most <= last or last >= every:
+            return most, []
+        needed = min(cost, most)
+        last = max(last * _NEXT_BUDGET, _FIRST_SHARE * every, needed if needed < math.inf else 0.0)
+        last = min(last, every, needed if person.is_careful else every)
+        found, met = cheapest_cells(person.left(last), asked, last, person.work, person.met)
+        if found is not None:
+            person.met, person.met_up_to, is_cut_short = met, found, found < last
+        elif person.is_careful:
+            return None, []
+        else:
+            person.is_careful, person.work, last = True, Work(_MORE_WORK * person.work.most), max(further.past, person.met_up_to)
+
+
+def _ask_at_once(question: Question, person: PersonCells, asked: CellQuestion) -> None:
+    """Ask the model about all answers that are known to come."""
+    new = [cells for cells in person.met if person.asked_up_to < asked.cost(cells) <= person.met_up_to]
+    question.predictions.ask(question.prepared, list(map(person.point, new)))
+    person.asked_up_to = person.met_up_to
+
+
+def _distinct_cells(
+    question: Question, person: PersonCells, asked: CellQuestion, points: Sequence[Point]
+) -> list[Cells]:
+    """Return the cells of as many points as answers are asked for, each distinct from those that cost less."""
+    differ = partial(Distinct().differ, question.space, question.factual)
+    found: list[Cells] = []
+    for cells in sorted({person.cells(point) for point in points}, key=asked.cost):
+        if all(differ(person.point(one), person.point(cells)) for one in found) and asked.accepts(cells):
+            found.append(cells)
+            if len(found) == question.settings.n:
+                break
+    return found
 
 
 def _is_favoured(question: Question, point: dict[str, float]) -> bool:
@@ -309,14 +396,11 @@ def _is_favoured(question: Question, point: dict[str, float]) -> bool:
     return not broken_rules(question.settings.rules, question.space, question.factual, point)
 
 
-def _earlier(question: Question, person: PersonCells, point: Point) -> EarlierCells:
-    """Return an answer as cells."""
-    again = {}
-    for j, (name, nearest) in enumerate(zip(question.space.names, person.nearest, strict=True)):
-        home = question.factual[name]
-        if point[name] != home:
-            again[j] = np.array([not goes_elsewhere(question.space[name], home, point[name], at) for at in nearest])
-    return EarlierCells(person.cells(point), again)
+def _ways(question: Question, feature: Feature, nearest: Floats) -> Ints:
+    """Return how the point of each cell moves its column, by number; 0 where it leaves it as it is."""
+    home = question.factual[feature.name]
+    told: dict[str | float, int] = {home: 0}
+    return np.array([told.setdefault(way_of(feature, home, at), len(told)) for at in nearest.tolist()])
 
 
 def linear(question: Question) -> LeastCost | None:

@@ -1,16 +1,20 @@
-"""Branch and bound over the cells of trees: the cheapest point that reaches a need, without a program.
+"""Branch and bound over the cells of trees: the cheapest points that reach a need, without a program.
 
 A node is a set of cells of each column. Its cells are probed as
 :func:`~ceopt.formulations.predictors.tree_bounds.probed` does, on a small matrix of the leaves that are left by the
 cells that they admit. Then the cells of one column are parted in two, where the sums of the best leaves fall most on
 either side. A node with one cell a column is a point, at the cheapest place in each.
+
+Several answers come from one branching. Of points that a met one leaves no room for, as they change the same columns
+the same ways or further ones, only cheaper ones are looked for: each cell is probed within the cost of the cheapest
+point met that rules out all points of the node with that cell.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -40,25 +44,8 @@ _LESSER_SIDE: Final = 30.0
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class EarlierCells:
-    """An answer that a point is to be distinct from.
-
-    Parameters
-    ----------
-    cells
-        Its own.
-    again
-        By position of each column that it changes, which of the column's cells move it the same way.
-    """
-
-    cells: Cells
-    again: Mapping[int, Bools]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class CellQuestion:
-    """What a point is to be.
+    """What points are to be.
 
     Parameters
     ----------
@@ -70,9 +57,13 @@ class CellQuestion:
         Whether the model as read favours the point of some cells, and it keeps the rules.
     share
         Of its cost: by how much a point has to be cheaper than one that was met.
+    ways
+        Of each column's cells, by number: how it moves the column, 0 where it leaves it as it is.
     earlier
-        Answers that it has to be distinct from, as :class:`~ceopt.formulations.constraints.diversity.distinct.Distinct`
-        has it.
+        Answers from which they have to be distinct, as
+        :class:`~ceopt.formulations.constraints.diversity.distinct.Distinct` has it.
+    count
+        How many are looked for, each distinct from those that cost less.
     """
 
     need: TreeNeed
@@ -80,7 +71,13 @@ class CellQuestion:
     home: Cells
     accepts: Callable[[Cells], bool]
     share: float
-    earlier: Sequence[EarlierCells] = ()
+    ways: Sequence[Ints]
+    earlier: Sequence[Cells] = ()
+    count: int = 1
+
+    def cost(self, cells: Cells) -> float:
+        """Return what a point costs."""
+        return sum(float(own[at]) for own, at in zip(self.prices, cells, strict=True))
 
 
 @final
@@ -88,28 +85,33 @@ class CellQuestion:
 class Work:
     """How many leaves times cells may still be probed for an answer; of a person that took more, none for the next."""
 
-    left: float = WORK
+    most: float = WORK
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.most
 
     def renew(self) -> None:
         """Begin with another answer."""
         if self.left > 0.0:
-            self.left = WORK
+            self.left = self.most
 
 
 def cheapest_cells(
-    left: CellsLeft, question: CellQuestion, budget: float, work: Work
+    left: CellsLeft, question: CellQuestion, budget: float, work: Work, known: Sequence[Cells] = ()
 ) -> tuple[float | None, list[Cells]]:
-    """Return the least cost of a point of the cells left, or the budget, and the points met, the cheapest first.
+    """Return up to what cost all points of the cells left are known, and the points, the cheapest first.
 
-    The cost is that of a point that reaches the need but is not accepted, if that is less: another point of its cells
-    may be. None where the work does not suffice.
+    That is the budget, or less where as many points as are looked for cost less, or where a point reaches the need and
+    is not accepted, as another one of its cells may be. Points that are ``known`` are not looked for. None where the
+    work does not suffice.
     """
     if left.is_empty:
-        return budget, []
+        return budget, list(known)
     size = len(left.leaves) * sum(int(left.kept[j].sum()) for j in left.leaves.split)
     if size > _LARGE or work.left < size:
-        return None, []
-    return _Branching(left, question, budget, work).run()
+        return None, list(known)
+    return _Branching(left, question, budget, work, known).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +126,9 @@ class _Node:
 class _Branching:
     """The cells of the split columns side by side; all other columns are at their cheapest cell."""
 
-    def __init__(self, left: CellsLeft, question: CellQuestion, budget: float, work: Work) -> None:
+    def __init__(
+        self, left: CellsLeft, question: CellQuestion, budget: float, work: Work, known: Sequence[Cells]
+    ) -> None:
         self.question = question
         self.budget = budget
         self.work = work
@@ -139,12 +143,9 @@ class _Branching:
         self.column = np.repeat(self.columns, [len(own) for own in kept.values()])
         self.place = np.concatenate([np.zeros(0, dtype=np.intp), *kept.values()])
         self.price = np.concatenate([np.zeros(0), *(question.prices[j][own] for j, own in kept.items())])
-        self.is_home = self.place == np.array([question.home[j] for j in self.split], dtype=np.intp)[self.column]
+        self.way = np.concatenate([np.zeros(0, dtype=np.intp), *(question.ways[j][own] for j, own in kept.items())])
         self.is_ordered = [j in leaves.low for j in self.split]
-        self.earlier = []
-        for one in question.earlier:
-            if all(j in kept for j in one.again):  # else a column of its own stays
-                self.earlier.append(_Distinct(self, one))
+        self.met = _MetCells(self, known)
         order = np.argsort(leaves.tree, kind="stable")
         self.tree = leaves.tree[order]
         self.trees = len(np.unique(self.tree))
@@ -160,14 +161,14 @@ class _Branching:
 
     def run(self) -> tuple[float | None, list[Cells]]:
         """Return what :func:`cheapest_cells` does."""
-        met: list[Cells] = []
+        self.budget = min(self.budget, self.met.budget)
         open_ = [self.root]
         while open_:
             checkpoint(_BRANCHING)
             node = open_.pop()
             excess = self.settle(node)
             if self.work.left < 0.0:
-                return None, met
+                return None, self.met.points
             if excess is None:
                 continue
             if len(node.cells) > len(self.split):
@@ -177,12 +178,12 @@ class _Branching:
             point = list(self.point)
             for j, at in zip(self.split, self.place[node.cells].tolist(), strict=True):
                 point[j] = at
-            cost = self.rest + float(self.price[node.cells].sum())
             if self.question.accepts(tuple(point)):
-                met.insert(0, tuple(point))
-                cost *= 1.0 - self.question.share
-            self.budget = min(self.budget, cost)  # also of a point that is refused: others of its cells may not be
-        return self.budget, met
+                self.met.add(tuple(point))
+                self.budget = min(self.budget, self.met.budget)
+            else:  # others of its cells may not be refused
+                self.budget = min(self.budget, self.rest + float(self.price[node.cells].sum()))
+        return self.budget, self.met.points
 
     # ---- one node ----------------------------------------------------------------------------------------------------
     def settle(self, node: _Node) -> Floats | None:
@@ -195,8 +196,6 @@ class _Branching:
             if excess is None or self.work.left < 0.0:
                 return None
             kept = excess >= 0.0
-            for one in self.earlier:
-                kept = one.kept(self, node.cells, kept)
             if not self.has_all(node.cells[kept]):
                 return None
             if kept.all():
@@ -212,17 +211,19 @@ class _Branching:
         self.work.left -= node.admits.size + _PROBING
         price = self.price[node.cells]
         first = np.searchsorted(self.column[node.cells], self.columns)
+        budgets = self.met.budgets(node.cells, self.budget)
+        budget = float(np.maximum.reduceat(budgets, first).min(initial=self.budget))
         own = np.minimum.reduceat(np.where(node.admits, price, np.inf), first, axis=1)
         total = own.sum(axis=1) + self.rest
-        near = total <= self.budget
+        near = total <= budget
         if not near.all():
             node.leaves, node.admits, own, total = node.leaves[near], node.admits[near], own[near], total[near]
         tree = self.tree[node.leaves]
         starts = np.flatnonzero(np.diff(tree, prepend=-1))
         if len(starts) < self.trees:
             return None
-        room = (self.budget - total)[:, None] + own
-        can_pay = node.admits & (price <= np.repeat(room, np.diff(first, append=len(price)), axis=1))
+        rest = np.repeat(own - total[:, None], np.diff(first, append=len(price)), axis=1)
+        can_pay = node.admits & (price - np.minimum(budgets, budget) <= rest)
         excess = np.full(len(price), np.inf)
         for values, floor in zip(self.values[node.leaves].T, self.floors, strict=True):
             best = np.maximum.reduceat(np.where(can_pay, values[:, None], -np.inf), starts, axis=0)
@@ -231,7 +232,7 @@ class _Branching:
 
     def halves(self, node: _Node, excess: Floats) -> tuple[Ints, Ints]:
         """Return the cells of two nodes, the one that exceeds the need by more last."""
-        ways = next(filter(None, (one.ways(self, node.cells) for one in self.earlier)), [])
+        ways = self.met.parts(node.cells)
         is_free = not ways
         if is_free:
             column = self.column[node.cells]
@@ -255,43 +256,90 @@ class _Branching:
         return tuple(np.sort(np.concatenate([others, part])) for part in parts)  # type: ignore[return-value]
 
 
-class _Distinct:
-    """What an earlier answer leaves of the cells of a node."""
+class _MetCells:
+    """Earlier answers and points that were met, one of those that change the same columns the same ways."""
 
-    def __init__(self, search: _Branching, earlier: EarlierCells) -> None:
-        changed = [k for k, j in enumerate(search.split) if j in earlier.again]
-        self.changed = np.isin(search.columns, changed)
-        self.is_own = search.place == np.array([earlier.cells[j] for j in search.split], dtype=np.intp)[search.column]
-        self.is_again = np.zeros(len(search.place), dtype=bool)
-        for k in changed:
-            own = search.column == k
-            self.is_again[own] = earlier.again[search.split[k]][search.place[own]]
+    def __init__(self, search: _Branching, known: Sequence[Cells]) -> None:
+        self.search = search
+        self.costs: list[float] = []
+        self.cells: list[Cells] = []
+        #: How each moves the split columns, and which it changes.
+        self.ways = np.zeros((0, len(search.split)), dtype=np.intp)
+        self.changed = self.ways != 0
+        for cells in search.question.earlier:
+            self.add(cells, -math.inf)
+        for cells in known:
+            self.add(cells)
 
-    def kept(self, search: _Branching, cells: Ints, kept: Bools) -> Bools:
-        """Return which of the cells a distinct point may take."""
-        column, is_home = search.column[cells], search.is_home[cells]
-        size = len(search.split)
-        may_stay = np.bincount(column[kept & is_home], minlength=size) > 0
-        may_move = np.bincount(column[kept & ~is_home], minlength=size) > 0
-        if (self.changed & ~may_move).any():  # one stays
-            return kept
-        staying = np.flatnonzero(self.changed & may_stay)
-        is_other = kept & ~is_home & ~self.is_again[cells] & self.changed[column]
-        is_further = (~self.changed & ~may_stay).any()
-        if not len(staying):  # these columns alone, and one of them otherwise
-            return np.asarray(kept & (self.changed[column] | is_home) & is_other.any())
-        if len(staying) == 1 and (is_further or not is_other.any()):
-            return np.asarray(kept & ((column != staying[0]) | is_home))
-        return kept
+    def add(self, cells: Cells, cost: float | None = None) -> None:
+        """Add a point, in place of a dearer one with the same changes."""
+        question = self.search.question
+        cost = question.cost(cells) if cost is None else cost
+        every = np.array([own[at] for own, at in zip(question.ways, cells, strict=True)])
+        ways = every[list(self.search.split)]
+        if np.count_nonzero(ways) < np.count_nonzero(every):
+            return  # a column of its own stays in all nodes
+        same = np.flatnonzero((self.ways == ways).all(axis=1)).tolist()
+        if not same:
+            self.costs.append(cost)
+            self.cells.append(cells)
+            self.ways = np.concatenate([self.ways, ways[None]])
+            self.changed = self.ways != 0
+        elif cost < self.costs[same[0]]:
+            self.costs[same[0]], self.cells[same[0]] = cost, cells
 
-    def ways(self, search: _Branching, cells: Ints) -> list[Ints]:
-        """Return the cells of each changed column, the person's own first, where a node holds the answer itself."""
-        if np.count_nonzero(self.is_own[cells]) < len(search.split):
-            return []
-        column, is_home = search.column[cells], search.is_home[cells]
-        found = []
-        for k in np.flatnonzero(self.changed).tolist():
-            own = column == k
-            if (own & is_home).any() and (own & ~is_home).any():
-                found.append(np.concatenate([np.flatnonzero(own & is_home), np.flatnonzero(own & ~is_home)]))
-        return found
+    @property
+    def points(self) -> list[Cells]:
+        """Those that were met and are distinct from all cheaper ones and from the earlier, the cheapest first."""
+        kept: list[int] = []
+        for k in sorted(range(len(self.costs)), key=self.costs.__getitem__):
+            less = self.changed[kept] <= self.changed[k]
+            if not less.all(axis=1)[(self.changed[kept] != self.changed[k]).any(axis=1)].any():
+                kept.append(k)
+        return [self.cells[k] for k in kept if self.costs[k] > -math.inf]
+
+    @property
+    def budget(self) -> float:
+        """What a point may cost to be one of those that are looked for."""
+        question = self.search.question
+        points = self.points
+        if len(points) < question.count:
+            return math.inf
+        return question.cost(points[question.count - 1]) * (1.0 - question.share)
+
+    def budgets(self, cells: Ints, most: float) -> Floats:
+        """Return for each cell what a point of it may cost to be distinct from all cheaper ones."""
+        if not self.costs:
+            return np.full(len(cells), most)
+        column, way = self.search.column[cells], self.search.way[cells]
+        may_stay = np.bincount(column[way == 0], minlength=len(self.search.split)) > 0
+        changed, before = self.changed[:, column], self.ways[:, column]
+        has_other = np.zeros_like(self.changed)
+        points, places = np.nonzero(changed & (way != 0) & (way != before))
+        has_other[points, column[places]] = True
+        stays = self.changed & may_stay
+        staying, moving = stays.sum(axis=1)[:, None], (~self.changed & ~may_stay).any(axis=1)[:, None]
+        others = has_other.sum(axis=1)[:, None]
+        moves_again = (way == before) & (others - has_other[:, column] == 0)
+        of_its_own = (way != 0) & (staying - stays[:, column] == 0) & (moving | moves_again)
+        of_others = (staying == 0) & (moving | (way != 0) | (others == 0))
+        costs = np.array(self.costs)[:, None] * (1.0 - self.search.question.share)
+        least: Floats = np.where(np.where(changed, of_its_own, of_others), costs, most).min(axis=0)
+        return np.minimum(least, most)
+
+    def parts(self, cells: Ints) -> list[Ints]:
+        """Return the cells of each column that a point changes, the person's own first, where a node holds it."""
+        search = self.search
+        column, way = search.column[cells], search.way[cells]
+        for k in range(len(self.costs)):
+            own = np.array([self.cells[k][j] for j in search.split], dtype=np.intp)
+            if np.count_nonzero(search.place[cells] == own[column]) < len(own):
+                continue
+            found: list[Ints] = []
+            for j in np.flatnonzero(self.changed[k]).tolist():
+                home, other = np.flatnonzero((column == j) & (way == 0)), np.flatnonzero((column == j) & (way != 0))
+                if len(home) and len(other):
+                    found.append(np.concatenate([home, other]))
+            if found:
+                return found
+        return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.cell_branching import Work
+from ceopt.formulations.predictors.cell_branching import Cells, Work
 from ceopt.formulations.predictors.leaf_boxes import CellRanges, GridLeaves, LeafBoxes, LevelSets, leaf_boxes
 from ceopt.formulations.predictors.raw_trees import Cut, LevelCut, NumberCut
 from ceopt.formulations.predictors.tree_bounds import CellsLeft, TreeNeed, least_budget, probed
@@ -160,6 +160,15 @@ class PersonCells:
         self.costs = self.leaves.least_prices(self.prices)
         self.home = tuple(column.cell(cutoff.factual[column.name]) for column in self.columns)
         self.work = Work()
+        #: How each cell moves its column, by number, once that is asked for.
+        self.ways: list[NDArray[np.intp]] = []
+        #: Points that were met, the cheapest first, and up to what cost all that are distinct from cheaper ones are.
+        self.met: list[Cells] = []
+        self.met_up_to = 0.0
+        #: Up to what cost the model was asked about them.
+        self.asked_up_to = 0.0
+        #: Whether they are met only as far as the next answer needs it.
+        self.is_careful = False
         self.has_to_leave = {name for name, part in reach.items() if not part.holds(cutoff.factual[name])}
 
     def alone(self, names: Collection[str]) -> PersonCells:

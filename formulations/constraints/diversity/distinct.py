@@ -155,7 +155,7 @@ class Distinct(AbstractDiversity):
             if name in groups:
                 if _taker(groups[name], a) != _taker(groups[name], b):
                     return True
-            elif goes_elsewhere(space[name], factual[name], a[name], b[name]):
+            elif way_of(space[name], factual[name], a[name]) != way_of(space[name], factual[name], b[name]):
                 return True
         return False
 
@@ -178,10 +178,8 @@ def _moves_again(at: AbstractCoordinate, value: float) -> LinearForm:
     return at.side_form("up" if rises else "down")
 
 
-def goes_elsewhere(feature: Feature, home: float, a: float, b: float) -> bool:
-    """Tell whether b is another level of a category, or another label, than a, or on the other side of the factual."""
-    if feature.kind == "categorical" or feature.is_label(a) or feature.is_label(b):
-        return a != b
-    if feature.is_label(home):
-        return False
-    return (a > home) != (b > home)
+def way_of(feature: Feature, home: float, value: float) -> str | float:
+    """Return how a value moves a column: to a level of a category or a label, which it is, or to a side."""
+    if value == home or feature.kind == "categorical" or feature.is_label(value):
+        return value
+    return "filled in" if feature.is_label(home) else "up" if value > home else "down"
