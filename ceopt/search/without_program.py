@@ -365,7 +365,8 @@ def _further_cells(
         elif person.is_careful:
             return None, []
         else:
-            person.is_careful, person.work, last = True, Work(_MORE_WORK * person.work.most), max(further.past, person.met_up_to)
+            person.is_careful, person.work = True, Work(_MORE_WORK * person.work.most)
+            last = max(further.past, person.met_up_to)
 
 
 def _ask_at_once(question: Question, person: PersonCells, asked: CellQuestion) -> None:
