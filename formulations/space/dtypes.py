@@ -135,9 +135,15 @@ def are_gaps(column: pd.Series[Any]) -> NDArray[np.bool_]:
     >>> are_gaps(pd.Series([0.0, None, 1.0], dtype="Float64") / pd.Series([0.0, 1.0, 1.0])).tolist()
     [True, True, False]
     """
-    missing = column.isna().to_numpy(dtype=bool)
-    if not isinstance(column.dtype, np.dtype) and pd.api.types.is_float_dtype(column.dtype):  # NaN is no NA there
-        missing = missing | np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return gaps_of(column.to_frame())[:, 0]
+
+
+def gaps_of(frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return the same of all columns of a frame, (n, d)."""
+    missing = np.array(frame.isna().to_numpy(dtype=bool))
+    for place, dtype in enumerate(frame.dtypes):
+        if not isinstance(dtype, np.dtype) and pd.api.types.is_float_dtype(dtype):  # NaN is no NA there
+            missing[:, place] |= np.isnan(frame.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan))
     return missing
 
 

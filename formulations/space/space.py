@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.dtypes import are_gaps, is_number_dtype, is_object_dtype
+from ceopt.formulations.space.dtypes import are_gaps, gaps_of, is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import (
     CODES,
     MISSING,
@@ -1017,9 +1017,7 @@ def _are_missing(space: FeatureSpace | None, frame: pd.DataFrame, *, but_gaps: b
     if space is not None:
         counted_ones = [feature.name for feature in space if not (but_gaps and feature.missing)]
         frame = frame[[name for name in counted_ones if name in frame.columns]]
-    columns = [are_gaps(frame.iloc[:, place]) for place in range(frame.shape[1])]
-    table = np.array(columns, dtype=bool).reshape(frame.shape[1], len(frame)).T
-    return pd.DataFrame(table, index=frame.index, columns=frame.columns)
+    return pd.DataFrame(gaps_of(frame), index=frame.index, columns=frame.columns)
 
 
 def usable_part(space: FeatureSpace, data: Any) -> Any:
