@@ -206,3 +206,4 @@ def by_program(monkeypatch: pytest.MonkeyPatch) -> None:
     from ceopt.search import without_program
 
     monkeypatch.setattr(without_program, "least_cost", lambda *_, **__: None)
+    monkeypatch.setattr(without_program, "_next_sum", lambda *_: None)

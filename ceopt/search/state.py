@@ -26,6 +26,7 @@ from ceopt.search.near_people import Met
 from ceopt.search.near_points import NearSearch
 from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.nearer import Point, Start
+from ceopt.search.ranked_sums import PersonSums
 from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
@@ -233,6 +234,8 @@ class Question:
         Of points that the model was asked about for several people in one call.
     cells
         The cells of a person for a need of trees, once they are asked for.
+    sums
+        What is known of the person under a linear score.
     """
 
     prepared: Prepared
@@ -244,6 +247,7 @@ class Question:
     stopwatch: Stopwatch
     predictions: Predictions = field(default_factory=Predictions)
     cells: list[tuple[Person, TreeNeed, PersonCells]] = field(default_factory=list)
+    sums: PersonSums = field(default_factory=PersonSums)
 
     @property
     def settings(self) -> CheckedSettings:

@@ -34,6 +34,7 @@ from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import ColumnGains, LeastCost, least_by_knapsack
 from ceopt.search.network_boxes import WORK as WORK_OF_BOXES
 from ceopt.search.network_boxes import least_by_boxes
+from ceopt.search.ranked_sums import ranked_sums
 from ceopt.search.solve_check_repair import (
     accept_checked,
     find_starts,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.predictors.cell_branching import Cells, Ints
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.search.nearer import Point
     from ceopt.search.state import Question, State
     from ceopt.solvers.checks import Floats
@@ -148,7 +150,29 @@ def _least_of_next(state: State) -> LeastCost | None:
         return None
     known = [cost for cost, point in (*state.starts, *state.found) if state.surely_differs(point)]
     with question.stopwatch.counting("start"):
+        if question.prepared.predictor.is_linear:
+            return _next_sum(question, further)
         return least_cost(question, min(known, default=math.inf), further)
+
+
+def _next_sum(question: Question, further: Further) -> LeastCost | None:
+    """Return the least cost of a further answer under a linear score; all that are to come are found with the first."""
+    if not _is_bounded(question):
+        return None
+    sums = question.sums
+    answers = list(further.answers)
+    coming = [one.points[0] for one in sums.coming if one.points]
+    place = len(answers) - len(sums.answers)
+    if not sums.answers or answers != [*sums.answers, *coming[:place]] or place >= len(sums.coming):
+        count = question.settings.n - len(answers)
+
+        sums.answers = answers
+        sums.coming = ranked_sums(
+            question.space, question.factual, question.person.reach, answers, count, least=partial(linear, question)
+        )
+        question.predictions.ask(question.prepared, [one.points[0] for one in sums.coming if one.points])
+        place = 0
+    return sums.coming[place]
 
 
 def _further(state: State) -> Further | None:
@@ -156,7 +180,9 @@ def _further(state: State) -> Further | None:
     question = state.question
     settings = question.settings
     is_distinct = isinstance(state.diversity, Distinct) and not state.diversity.together
-    if not (settings.proof and settings.n > 1 and is_distinct and question.prepared.predictor.is_trees):
+    predictor = question.prepared.predictor
+    is_ranked = predictor.is_trees or (predictor.is_linear and not settings.rules)
+    if not (settings.proof and settings.n > 1 and is_distinct and is_ranked):
         return None
     if not all(part.holds(question.factual[name]) for name, part in question.person.reach.items()):
         return None
@@ -247,17 +273,11 @@ def least_cost(
     """
     prepared = question.prepared
     settings = prepared.settings
-    if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
+    if not _is_bounded(question):
         return None
-    if any(rule.mends or rule.unpriced(prepared.space) for rule in settings.rules):
-        return None
-    if not question.takes_bounds:
-        return None
-    if alone is not None and not prepared.predictor.is_trees:
-        reach = with_others_at_home(question.person.reach, alone, question.factual)
-        question = replace(question, person=replace(question.person, reach=reach))
     if prepared.predictor.is_linear:
-        return linear(question)
+        reach = question.person.reach
+        return linear(question, reach if alone is None else with_others_at_home(reach, alone, question.factual))
     if isinstance(prepared.predictor.core, ReluNetwork):
         if not settings.proof and math.isfinite(cost_in_hand):  # a box or two, at a third of the time, bound nothing
             return None
@@ -277,6 +297,16 @@ def least_cost(
         return None
     cells = _cells_of(question, need)
     return trees(question, cells if alone is None else cells.alone(alone), cost_in_hand, further)
+
+
+def _is_bounded(question: Question) -> bool:
+    """Whether prices bound what a change costs."""
+    settings = question.settings
+    if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
+        return False
+    if any(rule.mends or rule.unpriced(question.space) for rule in settings.rules):
+        return False
+    return question.takes_bounds
 
 
 def _cells_of(question: Question, need: TreeNeed) -> PersonCells:
@@ -404,8 +434,20 @@ def _ways(question: Question, feature: Feature, nearest: Floats) -> Ints:
     return np.array([told.setdefault(way_of(feature, home, at), len(told)) for at in nearest.tolist()])
 
 
-def linear(question: Question) -> LeastCost | None:
-    """Return the least cost under a linear score, where columns are chosen one by one."""
+def linear(question: Question, reach: Reach) -> LeastCost | None:
+    """Return the least cost under a linear score, where columns are chosen one by one, within a part of the reach."""
+    prepared = question.prepared
+    sums = question.sums
+    if sums.person is not question.person or sums.prepared is not prepared:
+        sums.person, sums.prepared, sums.gains = question.person, prepared, _gains_of(question)
+        sums.answers = []
+    if sums.gains is None:
+        return None
+    return least_by_knapsack(prepared, sums.gains, question.factual, reach)
+
+
+def _gains_of(question: Question) -> ColumnGains | None:
+    """Return a linear model's slack as a sum over the columns; None where a knapsack would not be safe."""
     prepared = question.prepared
     reach = question.person.reach
     factual = question.factual
@@ -415,7 +457,4 @@ def linear(question: Question) -> LeastCost | None:
         return None
     if row_relaxation(prepared.predictor, factual, reach) > UNSURE_SUM:
         return None
-    score = ColumnGains.of(prepared, coordinates_of(question.space, [factual]))
-    if score is None:
-        return None
-    return least_by_knapsack(prepared, score, factual, reach)
+    return ColumnGains.of(prepared, coordinates_of(question.space, [factual]))
