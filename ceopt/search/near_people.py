@@ -233,7 +233,7 @@ class AbstractNearPeople(ABC):
             self.look_at(everybody, self.most[everybody])
             self.climb_from_home(self.open(everybody), self.tastes)
             self.swap(self.open(everybody))
-            left = everybody[np.isinf(self.most[everybody])]
+            left = everybody[np.isinf((self.best if self.prepared.settings.proof else self.most)[everybody])]
             if len(left):
                 self.look_at(left, self.most[left])
                 self.begin_from_rows(left, _MORE_ROWS)
@@ -441,7 +441,7 @@ class AbstractNearPeople(ABC):
 
     def swap(self, who: Ints) -> None:
         """From the cheapest points of each, take one change back, wholly or in part, and make others."""
-        most = max(self.improved, self.count)
+        most = self.improved if self.prepared.settings.proof else max(self.improved, self.count)
         done: set[tuple[int, bytes]] = set()
         for step in range(_SWAPPED):
             pairs = [(i, state) for i in who.tolist() for state in self.cheapest(i, most)]

@@ -420,7 +420,7 @@ class _NearPeople(AbstractNearPeople):
     def begin(self, who: Ints) -> None:
         """Climb within a budget that grows from the least possible one until enough is met, at last within none."""
         tastes = np.ones((1, len(self.first)))
-        if self.count > 1:
+        if self.count > 1 and not self.prepared.settings.proof:
             tastes = np.concatenate([tastes, self.tastes])
         budgets = _FIRST_BUDGET * self.bounds
         for _ in range(_BUDGETS):

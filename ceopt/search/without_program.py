@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Further:
-    """Answers in hand, other points that were met, and what another answer is known to cost at least."""
+    """Answers in hand, points that were met, the cheapest first, and what another answer is known to cost at least."""
 
     answers: Sequence[Point]
     met: Sequence[Point]
@@ -148,11 +148,14 @@ def _least_of_next(state: State) -> LeastCost | None:
     further = _further(state)
     if further is None or state.doubted or state.refused or state.barred:
         return None
-    known = [cost for cost, point in (*state.starts, *state.found) if state.surely_differs(point)]
+    firsts = [
+        next((cost for cost, point in met if state.surely_differs(point)), math.inf)
+        for met in (state.starts, state.found)
+    ]
     with question.stopwatch.counting("start"):
         if question.prepared.predictor.is_linear:
             return _next_sum(question, further)
-        return least_cost(question, min(known, default=math.inf), further)
+        return least_cost(question, min(firsts), further)
 
 
 def _next_sum(question: Question, further: Further) -> LeastCost | None:
@@ -186,7 +189,7 @@ def _further(state: State) -> Further | None:
         return None
     if not all(part.holds(question.factual[name]) for name, part in question.person.reach.items()):
         return None
-    met = [point for _, point in (*state.starts, *state.found)]
+    met = [point for _, point in sorted([*state.starts, *state.found], key=itemgetter(0))]
     return Further([point for _, point in state.answers], met, state.tries.bound or 0.0)
 
 
@@ -379,16 +382,20 @@ def _further_cells(
             if all(differ(answer, person.point(cells)) for answer in further.answers):
                 cost = asked.cost(cells) * (1.0 - asked.share)
                 if cost <= person.met_up_to:
-                    _ask_at_once(question, person, asked)
+                    _ask_at_once(question, person, cells)
                     return min(cost, most), [cells]
                 break
         if is_cut_short:  # where a point is refused
             return person.met_up_to, []
         if most <= last or last >= every:
             return most, []
-        needed = min(cost, most)
-        last = max(last * _NEXT_BUDGET, _FIRST_SHARE * every, needed if needed < math.inf else 0.0)
-        last = min(last, every, needed if person.is_careful else every)
+        needed = min(cost, most, every)
+        last = max(last * _NEXT_BUDGET, _FIRST_SHARE * every)
+        if person.is_careful:
+            last = min(last, needed)
+        elif needed < every:
+            last = max(last, needed)
+        last = min(last, every)
         found, met = cheapest_cells(person.left(last), asked, last, person.work, person.met)
         if found is not None:
             person.met, person.met_up_to, is_cut_short = met, found, found < last
@@ -399,11 +406,13 @@ def _further_cells(
             last = max(further.past, person.met_up_to)
 
 
-def _ask_at_once(question: Question, person: PersonCells, asked: CellQuestion) -> None:
-    """Ask the model about all answers that are known to come."""
-    new = [cells for cells in person.met if person.asked_up_to < asked.cost(cells) <= person.met_up_to]
+def _ask_at_once(question: Question, person: PersonCells, answer: Cells) -> None:
+    """Ask the model about an answer, and about all points that may be further ones; once each."""
+    if answer in person.asked:
+        return
+    new = [cells for cells in person.met[: question.settings.n] if cells not in person.asked]
+    person.asked.update(new)
     question.predictions.ask(question.prepared, list(map(person.point, new)))
-    person.asked_up_to = person.met_up_to
 
 
 def _distinct_cells(
@@ -412,8 +421,8 @@ def _distinct_cells(
     """Return the cells of as many points as answers are asked for, each distinct from those that cost less."""
     differ = partial(Distinct().differ, question.space, question.factual)
     found: list[Cells] = []
-    for cells in sorted({person.cells(point) for point in points}, key=asked.cost):
-        if all(differ(person.point(one), person.point(cells)) for one in found) and asked.accepts(cells):
+    for point in points:
+        if all(differ(person.point(one), point) for one in found) and asked.accepts(cells := person.cells(point)):
             found.append(cells)
             if len(found) == question.settings.n:
                 break

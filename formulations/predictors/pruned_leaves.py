@@ -165,8 +165,8 @@ class PersonCells:
         #: Points that were met, the cheapest first, and up to what cost all that are distinct from cheaper ones are.
         self.met: list[Cells] = []
         self.met_up_to = 0.0
-        #: Up to what cost the model was asked about them.
-        self.asked_up_to = 0.0
+        #: Those that the model was asked about.
+        self.asked: set[Cells] = set()
         #: Whether they are met only as far as the next answer needs it.
         self.is_careful = False
         self.has_to_leave = {name for name, part in reach.items() if not part.holds(cutoff.factual[name])}
