@@ -229,9 +229,14 @@ def test_a_trace_of_a_move_to_the_side_that_is_barred_is_none() -> None:
     assert at.decode() == 5e3
 
 
-def test_without_bounds_the_answers_in_hand_stay() -> None:
+def test_without_bounds_the_answers_in_hand_stay_where_a_program_is_asked(request: pytest.FixtureRequest) -> None:
     space = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", mad=1.0) for name in ("pay", "savings")])
 
+    result = ceopt.explain(Affine([1.0, 0.5], -3.0), {"pay": 1.0, "savings": 0.0}, space, target=AtLeast(0.0), n=3)
+
+    assert (result.status, len(result), result.complete) == ("optimal", 2, True)  # by knapsacks
+
+    request.getfixturevalue("by_program")
     result = ceopt.explain(Affine([1.0, 0.5], -3.0), {"pay": 1.0, "savings": 0.0}, space, target=AtLeast(0.0), n=3)
 
     assert (result.status, len(result), result.complete) == ("optimal", 1, False)
