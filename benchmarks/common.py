@@ -23,7 +23,7 @@ import pandas as pd
 import provenance
 import records
 from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -120,7 +120,9 @@ def fit(task: Task, model: str | Any) -> Pipeline:
 def one_hot(train: pd.DataFrame, estimator: Any, rest: Any = "passthrough") -> Pipeline:
     """Return a pipeline that is not fitted yet: text one-hot, the other columns as they are or through ``rest``."""
     words = [name for name in train if not pd.api.types.is_numeric_dtype(train[name])]
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=rest)
+    takes_sparse = not isinstance(estimator, HistGradientBoostingClassifier)
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=takes_sparse)
+    encode = make_column_transformer((encoder, words), remainder=rest)
     return make_pipeline(encode, estimator)
 
 
