@@ -19,6 +19,7 @@ import common
 import joblib
 import matplotlib.pyplot as plt
 import numpy as np
+import provenance
 from default_models_ask import BEFORE, NEAR, TEN, THREE, TODAY
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -106,7 +107,8 @@ def main() -> None:
                 ways = (TODAY, NEAR) if name in ONE_ANSWER else (TODAY, NEAR, THREE, TEN)
                 before = None if name in ONE_ANSWER or (data, name) in TOO_LARGE_BEFORE else options.before
                 of_model = one_model(path, options.limit, ways, before)
-                journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
+                commit = provenance.source(MEASURES)["commit"]
+                journal.add(f"{data}/{name}", {"data": data, "model": name, "commit": commit, **of_model})
     journal = common.Journal(journal.path.name.removesuffix(".partial.jsonl"), settings)  # with what others asked
     by_task = {(one["data"], one["model"]): one for one in journal.records}
     records = [by_task[task] for task in tasks if task in by_task]
@@ -176,9 +178,25 @@ def text_of(record: dict[str, Any]) -> str:
         if one["data"] != "heloc":
             problems["optima that differ"] += sum(differs(a, b) for a, b in zip(today, before, strict=False))
     counted = ", ".join(f"{count} {what}" for what, count in problems.items())
-    parts = [about, f"In all {counted}.", "## One answer, proved", common.markdown_table(head, proofs)]
+    parts = [
+        about,
+        *earlier_commits(record),
+        f"In all {counted}.",
+        "## One answer, proved",
+        common.markdown_table(head, proofs),
+    ]
     parts += ["## Near answers, and several", common.markdown_table(near, others)]
     return "\n\n".join(parts)
+
+
+def earlier_commits(record: dict[str, Any]) -> list[str]:
+    """Say which models were measured before the commit that the page names, where some were."""
+    by_commit: dict[str, list[str]] = {}
+    for one in record["records"]:
+        if one["commit"] != record["commit"]:
+            by_commit.setdefault(one["commit"], []).append(f"{one['data']} {one['model']}")
+    told = [f"at `{commit}` {', '.join(names)}" for commit, names in by_commit.items()]
+    return [f"Measured at an earlier commit: {'; '.join(told)}."] if told else []
 
 
 def by_way(people: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
