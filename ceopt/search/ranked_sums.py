@@ -125,4 +125,6 @@ def _otherwise(feature: Feature, part: Interval | Levels, home: float, value: fl
         other = other.narrowed(part.lower, home)
     elif way == "down":
         other = other.narrowed(home, part.upper)
+    elif way == "filled in":
+        return replace(only_at(part, home), labels=labels) if len(labels) > 1 else None
     return None if other.is_point else other

@@ -387,7 +387,7 @@ def _further_cells(
                 break
         if is_cut_short:  # where a point is refused
             return person.met_up_to, []
-        if most <= last or last >= every:
+        if most <= last or person.met_up_to >= every:
             return most, []
         needed = min(cost, most, every)
         last = max(last * _NEXT_BUDGET, _FIRST_SHARE * every)

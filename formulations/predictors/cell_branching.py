@@ -163,7 +163,7 @@ class _Branching:
         """Return what :func:`cheapest_cells` does."""
         self.budget = min(self.budget, self.met.budget)
         open_ = [self.root]
-        while open_:
+        while open_ and self.met.budget > 0.0:  # nothing costs less than nothing
             checkpoint(_BRANCHING)
             node = open_.pop()
             excess = self.settle(node)
@@ -324,6 +324,7 @@ class _MetCells:
         of_its_own = (way != 0) & (staying - stays[:, column] == 0) & (moving | moves_again)
         of_others = (staying == 0) & (moving | (way != 0) | (others == 0))
         costs = np.array(self.costs)[:, None] * (1.0 - self.search.question.share)
+        costs[costs == 0.0] = -math.inf  # nothing costs less
         least: Floats = np.where(np.where(changed, of_its_own, of_others), costs, most).min(axis=0)
         return np.minimum(least, most)
 

@@ -164,7 +164,7 @@ class PersonCells:
         self.ways: list[NDArray[np.intp]] = []
         #: Points that were met, the cheapest first, and up to what cost all that are distinct from cheaper ones are.
         self.met: list[Cells] = []
-        self.met_up_to = 0.0
+        self.met_up_to = -math.inf
         #: Those that the model was asked about.
         self.asked: set[Cells] = set()
         #: Whether they are met only as far as the next answer needs it.

@@ -13,6 +13,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt.formulations.predictors import cell_branching
@@ -139,3 +140,21 @@ def test_further_answers_of_a_small_grid_are_its_cheapest() -> None:
             found = ceopt.explain(model, person, space, target=1, cost=ceopt.L1(scale="none"), n=len(costs))
             assert found.status == "optimal"
             assert [answer.cost for answer in found] == pytest.approx(costs)
+
+
+def test_where_all_that_may_change_is_free_nothing_is_proved_before_it_is_looked_for() -> None:
+    """It was "infeasible" with n = 2, as no budget lay below what the dearest cells cost, which is nothing."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="binary", levels=(0, 1), weight=0.0) for name in "abcdef"])
+    grid = pd.DataFrame(list(itertools.product((0, 1), repeat=6)), columns=list("abcdef"))
+    model = DecisionTreeClassifier(random_state=0).fit(grid, (grid.sum(axis=1) == 6).astype(int))
+    found = ceopt.explain(model, dict.fromkeys("abcdef", 0), space, target=1, n=2)
+    assert (found.status, len(found), found.complete) == ("optimal", 1, True)
+
+
+def test_free_changes_are_told_apart() -> None:
+    data = pd.DataFrame({"b": [0, 1, 2, 3] * 10})
+    space = ceopt.FeatureSpace([ceopt.Feature("b", kind="categorical", levels=(0, 1, 2, 3), weight=0.0)])
+    model = DecisionTreeClassifier().fit(data, data["b"] > 0)
+    found = ceopt.explain(model, {"b": 0}, space, target=True, n=5)
+    assert sorted(answer.values["b"] for answer in found) == [1, 2, 3]
+    assert (found.status, found.complete) == ("optimal", True)
