@@ -1,6 +1,6 @@
 """Where the processor's time of a call goes: a sampler looks at the stack every two milliseconds.
 
-A sample counts for the first of the parts of ceopt below on the way out of the innermost frame, so that what NumPy,
+Where a solver runs on without Python for longer, the next sample counts for all of that time. It counts for the first of the parts of ceopt below on the way out of the innermost frame, so that what NumPy,
 pandas or a solver do counts for whoever asked them. Collection of garbage is clocked apart.
 """
 
@@ -10,7 +10,7 @@ import gc
 import signal
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -72,18 +72,20 @@ CASES = (
 
 
 class Sampler:
-    """Counts, while it runs, in which part the processor is."""
+    """Clocks, while it runs, in which part the processor is."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.garbage = 0.0
         self._began = 0.0
+        self._last = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Sample the enclosed block."""
         before = signal.signal(signal.SIGPROF, self._look)
         gc.callbacks.append(self._collecting)
+        self._last = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, EVERY_S, EVERY_S)
         try:
             yield
@@ -94,13 +96,11 @@ class Sampler:
 
     def _look(self, signum: int, frame: FrameType | None) -> None:
         del signum
-        while frame is not None:
-            part = part_of(frame.f_code.co_filename)
-            if part:
-                self.counts[part] += 1
-                return
+        now = time.process_time()
+        spent, self._last = now - self._last, now
+        while frame is not None and not part_of(frame.f_code.co_filename):
             frame = frame.f_back
-        self.counts[REST] += 1
+        self.seconds[REST if frame is None else part_of(frame.f_code.co_filename)] += spent
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
         del info
@@ -112,8 +112,8 @@ class Sampler:
     def shares(self, seconds: float) -> dict[str, float]:
         """Return the share of each part, of so many seconds of the processor."""
         garbage = self.garbage / seconds
-        total = sum(self.counts.values()) or 1
-        found = {part: count / total * (1.0 - garbage) for part, count in self.counts.items()}
+        total = sum(self.seconds.values()) or 1.0
+        found = {part: own / total * (1.0 - garbage) for part, own in self.seconds.items()}
         return {**found, "garbage": garbage}
 
 
