@@ -2,7 +2,7 @@
 
 Each version answers in a process of its own (``default_models_ask.py``). ``--before`` names a checkout of 0.2.0:
 ``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set; several
-at once share one journal, and the page is made where all are in it.
+at once share one journal, and the page says what was not asked yet.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="a checkout of 0.2.0")
     parser.add_argument("--rows", type=int, default=ROWS, help=f"default {ROWS}")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds a person, default {LIMIT}")
-    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only; the page waits for all")
+    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only")
     parser.add_argument("--quick", action="store_true", help="two people, today's ceopt; nothing is written")
     options = parser.parse_args()
     rows = 2 if options.quick else options.rows
@@ -97,6 +97,7 @@ def main() -> None:
     }
     tasks = [(data, name) for data in DATA for name in MODELS + OF_HELOC * (data == "heloc")]
     own = [(data, name) for data, name in tasks if data in (options.only or DATA)]
+    own.sort(key=TOO_LARGE_BEFORE.__contains__)
     quick = options.quick
     journal = common.Journal("default_models-quick" if quick else "default_models", settings)
     with tempfile.TemporaryDirectory() as kept:
@@ -112,12 +113,13 @@ def main() -> None:
     journal = common.Journal(journal.path.name.removesuffix(".partial.jsonl"), settings)  # with what others asked
     by_task = {(one["data"], one["model"]): one for one in journal.records}
     records = [by_task[task] for task in tasks if task in by_task]
-    if len(records) < len(tasks) and not quick:
-        return
-    common.report("default_models", TITLE, MEASURES, text_of, {"settings": settings, "records": records}, quick=quick)
+    missing = [f"{data} {name}" for data, name in tasks if (data, name) not in by_task]
+    record = {"settings": settings, "missing": missing, "records": records}
+    common.report("default_models", TITLE, MEASURES, text_of, record, quick=quick)
     if not quick:
         draw(records)
-    journal.close()
+    if quick or not missing:
+        journal.close()
 
 
 def one_model(path: Path, limit_s: float, ways: Sequence[str], before: Path | None) -> dict[str, Any]:
@@ -190,13 +192,14 @@ def text_of(record: dict[str, Any]) -> str:
 
 
 def earlier_commits(record: dict[str, Any]) -> list[str]:
-    """Say which models were measured before the commit that the page names, where some were."""
+    """Say which models were measured before the commit that the page names, and which were not."""
     by_commit: dict[str, list[str]] = {}
     for one in record["records"]:
         if one["commit"] != record["commit"]:
             by_commit.setdefault(one["commit"], []).append(f"{one['data']} {one['model']}")
     told = [f"at `{commit}` {', '.join(names)}" for commit, names in by_commit.items()]
-    return [f"Measured at an earlier commit: {'; '.join(told)}."] if told else []
+    found = [f"Measured at an earlier commit: {'; '.join(told)}."] if told else []
+    return [*found, *([f"Not asked yet: {', '.join(record['missing'])}."] if record["missing"] else [])]
 
 
 def by_way(people: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -1,7 +1,8 @@
 """Where the processor's time of a call goes: a sampler looks at the stack every two milliseconds.
 
-Where a solver runs on without Python for longer, the next sample counts for all of that time. It counts for the first of the parts of ceopt below on the way out of the innermost frame, so that what NumPy,
-pandas or a solver do counts for whoever asked them. Collection of garbage is clocked apart.
+Where a solver runs on without Python for longer, the next sample counts for all of that time. It counts for the first
+of the parts of ceopt below on the way out of the innermost frame, so that what NumPy, pandas or a solver do counts for
+whoever asked them. Collection of garbage is clocked apart.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ Cells = tuple[int, ...]
 _BRANCHING: Final = "branching over the cells of the trees"
 #: Leaves times cells, over all probings: what branching for one answer may take before a program is the better way.
 WORK: Final = 40_000_000
+#: Of one answer, for each leaf of the first node: the fewer there are, the sooner is a program solved.
+_WORK_OF_A_LEAF: Final = 40_000
 #: What a probing takes beside its leaves times cells.
 _PROBING: Final = 20_000
 #: Leaves times cells of the first node at most.
@@ -133,6 +135,7 @@ class _Branching:
         self.budget = budget
         self.work = work
         leaves = left.leaves
+        self.spared = max(work.left - _WORK_OF_A_LEAF * len(leaves), 0.0) if question.count == 1 else 0.0
         self.split = leaves.split
         self.columns = np.arange(len(self.split))
         kept = {j: np.flatnonzero(left.kept[j]) for j in self.split}
@@ -167,7 +170,7 @@ class _Branching:
             checkpoint(_BRANCHING)
             node = open_.pop()
             excess = self.settle(node)
-            if self.work.left < 0.0:
+            if self.work.left < self.spared:
                 return None, self.met.points
             if excess is None:
                 continue
@@ -193,7 +196,7 @@ class _Branching:
         """
         while True:
             excess = self.probed(node)
-            if excess is None or self.work.left < 0.0:
+            if excess is None or self.work.left < self.spared:
                 return None
             kept = excess >= 0.0
             if not self.has_all(node.cells[kept]):
