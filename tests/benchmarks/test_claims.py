@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,6 +103,35 @@ def of_rocoursenet(record: dict[str, Any]) -> dict[str, str]:
     return {"reached": str(sum(one.is_reached for one in found)), "of": str(len(found))}
 
 
+def of_default_models(record: dict[str, Any]) -> dict[str, str]:
+    script = importlib.import_module("default_models")
+    ways = {(one["data"], one["model"]): script.by_way(one["people"]) for one in record["records"]}
+    today = {key: [one["cpu"] for one in own["today"]] for key, own in ways.items()}
+    medians = {key: float(np.median(seconds)) for key, seconds in today.items()}
+    boosting = [key for key in today if key[1] in {"HistGradientBoosting", "XGBoost", "LightGBM"}]
+    proved = {key: sum(map(script.is_proved, own["today"])) for key, own in ways.items()}
+    assert all(proved[key] == len(today[key]) for key in boosting)
+    assert not any(one["invalid"] for own in ways.values() for way in own.values() for one in way)
+    more = {}
+    for word, way in (("three", "today, n = 3"), ("ten", "today, n = 10")):
+        ratios = [float(np.median(script.ratios(own[way], own["today"]))) for own in ways.values() if way in own]
+        more |= {f"{word}_least": f"{min(ratios):.1f}", f"{word}_most": f"{max(ratios):.0f}"}
+    return {
+        "least": f"{min(medians[key] for key in boosting):.2f}",
+        "most": f"{max(medians[key] for key in boosting):.2f}",
+        "people": str(sum(len(today[key]) for key in boosting)),
+        "worst": f"{max(max(today[key]) for key in boosting):.1f}",
+        **{data: f"{medians[data, 'RandomForest']:.1f}" for data in ("german", "adult", "heloc")},
+        "proved": str(proved["heloc", "RandomForest"]),
+        "random": str(proved["heloc", "ExtraTrees"]),
+        "of": str(record["settings"]["rows"]),
+        "limit": str(int(record["settings"]["limit_s"])),
+        "logistic": f"{max(own for key, own in medians.items() if key[1] == 'LogisticRegression'):.2f}",
+        "near": f"{np.median([one['cpu'] for one in ways['heloc', 'RandomForest']['today, proof=False']]):.1f}",
+        **more,
+    }
+
+
 CLAIMS = [
     Claim(
         "README.md",
@@ -145,6 +175,45 @@ CLAIMS = [
         "{fails} of the {of} (`benchmarks/results/diverse.md`)",
         "diverse",
         of_diverse,
+    ),
+    Claim(
+        "README.md",
+        "default boosting is proved in {least} to {most} s at the median, a default forest in {german} s on German, "
+        "{adult} s on Adult; on HELOC {proved} of {of} people within {limit} s",
+        "default_models",
+        of_default_models,
+    ),
+    Claim(
+        "docs/explanation/speed.md",
+        "is proved in {least} to {most} s at the median of a data set; the slowest of {people} people took {worst} s",
+        "default_models",
+        of_default_models,
+    ),
+    Claim(
+        "docs/explanation/speed.md",
+        "takes {german} s at the median on German, {adult} s on Adult and {heloc} s on HELOC, where {proved} of {of} "
+        "people are proved within {limit} s; of `ExtraTreesClassifier` {random} of {of} are",
+        "default_models",
+        of_default_models,
+    ),
+    Claim(
+        "docs/explanation/speed.md",
+        "takes at most {logistic} s at the median",
+        "default_models",
+        of_default_models,
+    ),
+    Claim(
+        "docs/explanation/speed.md",
+        "{near} s at the median on HELOC's default forest",
+        "default_models",
+        of_default_models,
+    ),
+    Claim(
+        "docs/explanation/speed.md",
+        "Three answers take {three_least} to {three_most} times as long as one at the median of a model, ten take "
+        "{ten_least} to {ten_most} times as long",
+        "default_models",
+        of_default_models,
     ),
     Claim(
         "docs/reference/models.md",
