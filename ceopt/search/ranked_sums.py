@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, final
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.least_costs import ColumnGains
+    from ceopt.search.nearer import Point
     from ceopt.search.prepare import Prepared
     from ceopt.search.solve_program import Person
-
-Point = Mapping[str, float]
 
 #: Reaches that are looked at for one person.
 _MOST_REACHES: Final = 500
@@ -86,9 +85,9 @@ def ranked_sums(
                 heapq.heappush(open_, (one.bound, next(number), one, part))
         if not open_:
             return [*found, LeastCost(math.inf)]
-        bound, at, one, own = open_[0]
+        _, at, one, own = open_[0]
         if not one.points or at > _MOST_REACHES:
-            return [*found, LeastCost(bound)]
+            return [*found, LeastCost(one.bound)]
         point = one.points[0]
         earlier = next((answer for answer in taken if not Distinct().differ(space, factual, answer, point)), None)
         parts = []

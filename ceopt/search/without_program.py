@@ -338,7 +338,6 @@ def trees(question: Question, person: PersonCells, cost_in_hand: float, further:
     asked = CellQuestion(
         person.need,
         person.prices,
-        person.home,
         lambda cells: _is_favoured(question, person.point(cells)),
         share,
         person.ways,

@@ -53,8 +53,8 @@ class CellQuestion:
     ----------
     need
         What the leaves have to reach.
-    prices, home
-        Of each column's cells, and the person's own cell.
+    prices
+        Of each column's cells.
     accepts
         Whether the model as read favours the point of some cells, and it keeps the rules.
     share
@@ -70,7 +70,6 @@ class CellQuestion:
 
     need: TreeNeed
     prices: Sequence[Floats]
-    home: Cells
     accepts: Callable[[Cells], bool]
     share: float
     ways: Sequence[Ints]
@@ -135,6 +134,7 @@ class _Branching:
         self.budget = budget
         self.work = work
         leaves = left.leaves
+        #: Work that is left where this branching ends.
         self.spared = max(work.left - _WORK_OF_A_LEAF * len(leaves), 0.0) if question.count == 1 else 0.0
         self.split = leaves.split
         self.columns = np.arange(len(self.split))
@@ -164,9 +164,10 @@ class _Branching:
 
     def run(self) -> tuple[float | None, list[Cells]]:
         """Return what :func:`cheapest_cells` does."""
-        self.budget = min(self.budget, self.met.budget)
+        most = self.met.budget
+        self.budget = min(self.budget, most)
         open_ = [self.root]
-        while open_ and self.met.budget > 0.0:  # nothing costs less than nothing
+        while open_ and most > 0.0:  # nothing costs less than nothing
             checkpoint(_BRANCHING)
             node = open_.pop()
             excess = self.settle(node)
@@ -183,7 +184,8 @@ class _Branching:
                 point[j] = at
             if self.question.accepts(tuple(point)):
                 self.met.add(tuple(point))
-                self.budget = min(self.budget, self.met.budget)
+                most = self.met.budget
+                self.budget = min(self.budget, most)
             else:  # others of its cells may not be refused
                 self.budget = min(self.budget, self.rest + float(self.price[node.cells].sum()))
         return self.budget, self.met.points
