@@ -482,8 +482,10 @@ def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, ex
     assert "compas" not in first
     assert not (tmp_path / "ce_ocl_comparison_loans.partial.jsonl").exists()
     assert {path: path.read_bytes() for path in others} == others
-    answers = [value for key, value in questions.items() if key not in foreign and key.count("/") == 4]
-    assert {value["status"] for value in answers} == {"optimal", "already_favourable"}
+    answered = [key for key in questions if key not in foreign and key.count("/") == 4]
+    answers = [questions[key] for key in answered]
+    quick = [questions[key] for key in answered if "/hull/" not in key]  # of a hull the clock may be what ends it
+    assert {value["status"] for value in quick} == {"optimal", "already_favourable"}
     valid = [value for value in answers if value["answers"]]
     assert len(valid) > 10
     assert all(value["valid"] == value["valid_numpy"] == value["kept"] == value["answers"] for value in valid)

@@ -112,7 +112,7 @@ def test_answers_that_a_bound_settles_are_asked_about_together(monkeypatch):
     settled = [result.proof for result in found].count("bound")
     assert settled > 5
     assert asks[:2] == [20, settled]
-    assert all(count < 3 for count in asks[2:])  # digits of one person's number
+    assert all(count <= 3 for count in asks[2:])  # digits of one person's number
 
 
 def test_a_row_that_the_model_fails_on_harms_nobody(monkeypatch):
@@ -280,22 +280,20 @@ def test_what_cannot_be_read_elsewhere_is_refused():
         list(parallel.completed("explain", parallel.received, lambda _: (sent,), count=1, n_jobs=2))
 
 
-def total(sent):
-    return type(sent.content).__name__, float(parallel.received(sent).sum())
-
-
 def test_what_is_large_goes_to_other_processes_by_a_file():
+    def total(sent):  # within, so that it is sent whole: other processes do not find this module
+        return type(sent.content).__name__, float(parallel.received(sent).sum())
+
     sent = parallel.sendable(np.ones(200_000))
 
     assert dict(parallel.completed("explain", total, lambda _: (sent,), count=1, n_jobs=2))[0] == ("memmap", 200_000.0)
 
 
-def frozen(sent):
-    parallel.received(sent)
-    return gc.get_freeze_count()
-
-
 def test_a_process_of_its_own_looks_for_garbage_beside_what_it_was_sent():
+    def frozen(sent):
+        parallel.received(sent)
+        return gc.get_freeze_count()
+
     sent = parallel.sendable(recourse(MODELS["tree"].fit(DATA, LABELS)).prepared_)
     before = gc.get_freeze_count()
 
