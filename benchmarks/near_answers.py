@@ -45,6 +45,8 @@ NICE = ("NICE, proximity", "NICE, sparsity")
 #: A cohort is asked so often in turns.
 ROUNDS = 3
 ROWS, PEOPLE, LIMIT = 500, 20, 30
+#: Of a forest to the end, on which the prototype takes seconds a person, a cohort is smaller and asked once.
+FULL, FULL_ROWS = "RandomForest", 30
 #: Costs within this are the same.
 SAME = 1e-6
 
@@ -76,6 +78,7 @@ def main() -> None:
         parser.error("the prototype runs in a checkout of 0.2.0: --before and --prototype go together")
     settings = {
         "rows": 10 if options.quick else options.rows,
+        "full_rows": 10 if options.quick else min(FULL_ROWS, options.rows),
         "people": 3 if options.quick else options.people,
         "limit_s": options.limit,
         "before": "e7058e7 (0.2.0)" if options.before else None,
@@ -103,7 +106,7 @@ def one_model(
     """Ask all about one model."""
     task = common.load(data)
     model = fitted(task, name)
-    people = common.rejected(task, model, settings["rows"] + 1)
+    people = common.rejected(task, model, (settings["full_rows"] if name == FULL else settings["rows"]) + 1)
     path = scratch / "task.joblib"
     features = [{name: getattr(feature, name) for name in FIELDS} for feature in task.bunch.space]
     kept = {"model": model, "train": task.train, "people": people, "target": task.target, "features": features}
@@ -118,7 +121,7 @@ def one_model(
             own = stack.enter_context(common.asked("near_answers_ask.py", [*words, str(file.resolve())], before))
             processes |= {SHORT: own, LONG: own}
         cohorts: dict[str, list[dict[str, Any]]] = {way: [] for way in processes}
-        for turn in range(ROUNDS):
+        for turn in range(1 if name == FULL else ROUNDS):
             for way in common.rotated(list(processes), turn):
                 cohorts[way].append(processes[way].ask(way, 0, rows))
         alone: dict[str, list[dict[str, Any]]] = {ALONE: [], PROVED: []}
@@ -191,7 +194,8 @@ def text_of(record: dict[str, Any]) -> str:
         "one-hot, the rest as it is (scaled for the logistic model, the network and the forests); the cost is `l1`, "
         "the space the data set's, of which codes among numbers are left out, as 0.2.0 knows none. Times are "
         "those of the processor, of one thread, in milliseconds a person, after a "
-        f"first person and without the reading of the model; of a cohort the median of {ROUNDS} turns. `P` is one "
+        f"first person and without the reading of the model; of a cohort the median of {ROUNDS} turns (of a forest to "
+        f"the end up to {settings['full_rows']} people, one turn). `P` is one "
         "`predict` of one row. The prototype scores points as the model was read, and predicts none; it is asked in "
         "its short form (a climb from the person, rows of the data, lowered) and in its long one (four climbs by "
         "random tastes more, and swaps). *times* is today's cohort, less 2 P, over a form of the prototype, and in "
