@@ -27,6 +27,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
 
 if TYPE_CHECKING:
+    from ceopt.formulations.constraints.rule import PointJudge
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.prepare import Prepared
@@ -147,6 +148,7 @@ class AbstractNearPeople(ABC):
         self.is_slow = any(rule.slow for rule in settings.rules)
         #: How many points slow rules may still be asked about.
         self.slowly = _SLOWLY * len(people)
+        self._judges: dict[int, list[PointJudge]] = {}
         #: No answer has a lower objective.
         self.bounds = np.zeros(len(people))
         #: How many answers are wanted of each.
@@ -289,18 +291,22 @@ class AbstractNearPeople(ABC):
         after = states.copy()
         left = np.arange(len(who))
         taken = np.zeros(len(who), dtype=bool)
-        for _ in range(_HELD_SLOWLY if self.is_slow else _HELD):
+        asked = np.zeros(len(who), dtype=np.intp)
+        for _ in range(_HELD):
             places = open_[left].argmin(axis=1)
             there = np.isfinite(open_[left, places])
             left, places = left[there], places[there]
             if not len(left):
                 break
             trials, kept = self.tried(who[left], states[left], places, found[left])
+            if self.is_slow:
+                kept[kept] = self.may_keep_rules(who[left[kept]], trials[kept])
+                asked[left[kept]] += 1
             kept[kept] = self.keeps_rules(who[left[kept]], trials[kept])
             after[left[kept]] = trials[kept]
             taken[left[kept]] = True
             open_[left[~kept], places[~kept]] = np.inf
-            left = left[~kept]
+            left = left[~kept & ~(self.is_slow & (asked[left] >= _HELD_SLOWLY))]
         self.offer(who[taken], after[taken])
         return after
 
@@ -315,21 +321,37 @@ class AbstractNearPeople(ABC):
         kept[kept] = self.keeps_rules(who[of[kept]], trials[kept])
         self.offer(who[of[kept]], trials[kept])
 
+    def may_keep_rules(self, who: Ints, states: States) -> Bools:
+        """Return which states nothing that slow rules have seen shows to break them."""
+        kept = np.ones(len(who), dtype=bool)
+        points = self.coordinates(who, states)
+        for i in np.unique(who).tolist():
+            own = np.flatnonzero(who == i)
+            for judge in self.judges(i):
+                if judge.rule.slow:
+                    kept[own] &= judge.may_keep(points[own])
+        return kept
+
+    def judges(self, i: int) -> list[PointJudge]:
+        """Return who tells which points of a person keep each rule, the slow last."""
+        if i not in self._judges:
+            rules = sorted(self.prepared.settings.rules, key=attrgetter("slow"))
+            self._judges[i] = [rule.judge(self.prepared.space, self.people[i][0]) for rule in rules]
+        return self._judges[i]
+
     def keeps_rules(self, who: Ints, states: States) -> Bools:
         """Return which states keep the rules."""
         kept = np.ones(len(who), dtype=bool)
-        settings = self.prepared.settings
-        for i in np.unique(who).tolist() if settings.rules else ():
+        for i in np.unique(who).tolist() if self.prepared.settings.rules else ():
             own = np.flatnonzero(who == i)
-            factual, reach = self.people[i]
             points = self.coordinates(who[own], states[own])
-            keeps = self._are_in_reach(points, reach) if self.is_mended else np.ones(len(own), dtype=bool)
-            for rule in sorted(settings.rules, key=attrgetter("slow")):
-                if rule.slow:
+            keeps = self._are_in_reach(points, self.people[i][1]) if self.is_mended else np.ones(len(own), dtype=bool)
+            for judge in self.judges(i):
+                if judge.rule.slow:
                     self.slowly -= int(keeps.sum())
                     if self.slowly < 0:
                         raise OutOfTimeError(SEARCHING)
-                keeps[keeps] = rule.keeps(self.prepared.space, factual, points[keeps])
+                keeps[keeps] = judge.keeps(points[keeps])
             kept[own] = keeps
         return kept
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.hull_points import (
     HullPoints,
     HullRows,
+    NearHull,
     are_alike,
     check_clusters,
     hull_distance,
@@ -21,11 +23,10 @@ from ceopt.formulations.constraints.hull_points import (
     labels_of_rows,
     least_sum,
 )
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Point
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Point, PointJudge
 from ceopt.formulations.costs.base import SCALE, scale_of
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
-from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
     AllOf,
@@ -44,6 +45,7 @@ from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.solvers.checks import Floats
 
 # ==== A hull rule in a sentence, and in code that fits on a line ======================================================
 
@@ -110,6 +112,40 @@ def short_text(hull: Any, points: HullPoints | None) -> str:
         elif value != default:
             given.append(f"{word}={value!r}")
     return f"Hull({', '.join(given)})"
+
+
+# ==== Which of many points are near enough ============================================================================
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HullJudge(PointJudge):
+    """Tells which points of one person are within the radius of a hull; of others it is not asked how far they are.
+
+    Parameters
+    ----------
+    points
+        Of the hulls.
+    hulls
+        One a cluster, each with the directions that showed points of this person to be too far.
+    """
+
+    points: HullPoints
+    hulls: Sequence[NearHull]
+
+    def may_keep(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points (n, d) no direction shows to be too far that has shown it of another."""
+        seen, has_all = self.points.seen_together(self.space, points)
+        return np.asarray(~has_all | np.any([hull.may_hold(seen) for hull in self.hulls], axis=0))
+
+    def keeps(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points (n, d) are within the radius, up to the tolerance."""
+        seen, has_all = self.points.seen_together(self.space, points)
+        kept = np.zeros(len(points), dtype=bool)
+        kept[~has_all] = self.rule.keeps(self.space, self.factual, points[~has_all])
+        for place in np.flatnonzero(has_all).tolist():
+            kept[place] = any(hull.holds(seen[place]) for hull in self.hulls)
+        return kept
 
 
 # ==== The rule ========================================================================================================
@@ -420,13 +456,20 @@ class Hull(AbstractElastic):
             return 0.0
         points = self._points(space)
         x, clusters = points.seen(point)
-        allowed = limit + points.size(limit) * HULL_TOLERANCE
+        allowed = limit + points.tolerance(limit)
         nearest = math.inf
         for own in clusters:
             nearest = min(nearest, hull_distance(own, x, self.norm, enough=allowed, beyond=nearest)[0])
             if nearest <= allowed:
                 return 0.0
         return nearest - limit
+
+    def judge(self, space: FeatureSpace, factual: Point) -> PointJudge:
+        """Return who is asked which points are within the radius, and remembers how others were seen to be apart."""
+        if self._limit is None:
+            return PointJudge(self, space, factual)
+        points = self._points(space)
+        return HullJudge(self, space, factual, points, points.within_distance(self.norm, self._limit))
 
     @property
     def charges_more(self) -> bool:  # type: ignore[override]

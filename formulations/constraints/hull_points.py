@@ -24,7 +24,13 @@ from ceopt.formulations.costs.base import scale_of
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form, total
 from ceopt.formulations.space.feature import MISSING
 from ceopt.formulations.space.reachable import Interval, Reach
-from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
+from ceopt.formulations.tolerances import (
+    HULL_DISTANCE_FOUND,
+    HULL_TOLERANCE,
+    ORDINARY_HULL_COEFFICIENTS,
+    TINY,
+    VERTEX_ROUNDING,
+)
 from ceopt.solvers.checks import Floats, plain
 from ceopt.solvers.cones import soc
 from ceopt.solvers.deadline import checkpoint
@@ -219,14 +225,59 @@ def hull_distance(
     """
     if not len(x):
         return 0.0, x
-    distance, slack, _ = _nearest(points, x, norm, enough=enough, beyond=beyond)
-    return distance, slack
+    return _nearest(points, x, norm, enough=enough, beyond=beyond)[:2]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NearHull:
+    r"""Which points are within a distance of a hull, without asking how far the others are.
+
+    A direction z that showed one of them to be too far, as :func:`hull_distance` does, is kept, and shows it of others:
+
+    .. math:: z^\top x < \min_i z^\top p_i - \delta, \quad \lVert z \rVert_q \le 1.
+
+    Parameters
+    ----------
+    points
+        (n, D) whose hull it is.
+    norm
+        "l1", "l2" or "linf".
+    enough, beyond
+        The distance, and a greater one: of what lies between the two it is asked how far it is.
+    """
+
+    points: Floats
+    norm: Norm
+    enough: float
+    beyond: float
+    _directions: list[Floats] = field(default_factory=list, init=False)
+    _least: list[float] = field(default_factory=list, init=False)
+
+    def may_hold(self, x: Floats) -> NDArray[np.bool_]:
+        """Return which points (m, D) no direction that is known shows to be too far."""
+        if not self._directions:
+            return np.ones(len(x), dtype=bool)
+        least: Floats = np.array(self._least) - x @ np.array(self._directions).T
+        return np.asarray(least.max(axis=1) < self.beyond)
+
+    def holds(self, x: Floats) -> bool:
+        """Return whether a point (D,) is within the distance."""
+        if not self.may_hold(x[None, :])[0]:
+            return False
+        distance, _, _, multipliers = _nearest(self.points, x, self.norm, enough=self.enough, beyond=self.beyond)
+        if distance > self.enough and multipliers is not None:
+            least = float((self.points @ multipliers).min())
+            if least - x @ multipliers >= self.beyond:
+                self._directions.append(multipliers)
+                self._least.append(least)
+        return distance <= self.enough
 
 
 def _nearest(
     points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
-) -> tuple[float, Floats, NDArray[np.intp]]:
-    """Return distance and way, and the places of a few points whose hull is as near."""
+) -> tuple[float, Floats, NDArray[np.intp], Floats | None]:
+    """Return distance and way, the places of a few points whose hull is as near, and the multipliers that show it."""
     moves = points - x
     order = _ORDER[norm]
     away = np.linalg.norm(moves, order, axis=1)
@@ -234,6 +285,7 @@ def _nearest(
     slack = moves[away.argmin()]
     step = moves.shape[1] + 1
     few = np.argsort(away, kind="stable")[: 2 * step]
+    multipliers: Floats | None = None
     for _ in range(_MOST):
         if best <= enough:
             break
@@ -252,7 +304,7 @@ def _nearest(
         if not joining.size:
             break
         few = np.concatenate([few, joining])
-    return best, slack, few
+    return best, slack, few, multipliers
 
 
 def _by_sum(moves: Floats) -> tuple[Floats, Floats]:
@@ -313,10 +365,10 @@ def least_sum(points: Floats, x: Floats, norm: Norm, limit: float | None) -> flo
     """
     if not len(x):
         return 0.0
-    least, slack, few = _nearest(points, x, "l1")
+    least, slack, few, _ = _nearest(points, x, "l1")
     if limit is None or np.linalg.norm(slack, _ORDER[norm]) <= limit * (1.0 + 1e-9):
         return least
-    nearest, inner, others = _nearest(points, x, norm)
+    nearest, inner, others, _ = _nearest(points, x, norm)
     if nearest >= limit:
         return float(np.abs(inner).sum()) if nearest <= limit + 1e-6 * max(1.0, limit) else np.inf
     return _limited(points - x, np.union1d(few, others), float(np.abs(inner).sum()), norm, limit)
@@ -753,6 +805,28 @@ class HullPoints:
         amounts = [float(self.columns[j].of(np.float64(point[self.columns[j].name]))) for j in places]  # type: ignore[arg-type]
         clusters = [self.values[np.ix_(self.cluster == k, places)] for k in range(len(self.labels))]
         return np.array(amounts), clusters
+
+    def seen_together(self, space: FeatureSpace, points: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return points (n, d) as the hull sees them, (n, D), and which hold an amount in every column of it."""
+        held = [points[:, space.names.index(column.name)] for column in self.columns]
+        has_all = np.ones(len(points), dtype=bool)
+        for column, values in zip(self.columns, held, strict=True):
+            distinct, at = np.unique(values, return_inverse=True)
+            has_all &= np.array([column.has(value) for value in distinct.tolist()], dtype=bool)[at]
+        seen = [column.of(values) for column, values in zip(self.columns, held, strict=True)]
+        return np.column_stack(seen).reshape(len(points), len(self.columns)).astype(np.float64), has_all
+
+    def tolerance(self, radius: float) -> float:
+        """Return by how much a point may be farther than a radius and counts as within it."""
+        return self.size(radius) * HULL_TOLERANCE
+
+    def within_distance(self, norm: Norm, radius: float) -> list[NearHull]:
+        """Return the hull of each cluster, to be asked what is within a radius."""
+        allowed = self.tolerance(radius)
+        return [
+            NearHull(self.values[self.cluster == k], norm, radius + allowed, radius + 2.0 * allowed)
+            for k in range(len(self.labels))
+        ]
 
     def first(self) -> Places | None:
         """Return the places of points that a program may begin with where there are many: the ends, and some others."""

@@ -69,6 +69,23 @@ class _FromDocstring:
         return Manifest(title=text.splitlines()[0].rstrip("."), formula="", rule=kind.__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class PointJudge:
+    """Tells which points of one person keep a rule; it may remember what it has seen, of this person alone."""
+
+    rule: AbstractRule
+    space: FeatureSpace
+    factual: Point
+
+    def may_keep(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) nothing that was seen shows to break the rule; it takes no time."""
+        return np.ones(len(points), dtype=bool)
+
+    def keeps(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which of the points (n, d) keep the rule."""
+        return self.rule.keeps(self.space, self.factual, points)
+
+
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
@@ -121,6 +138,10 @@ class AbstractRule(ABC):
         named = (dict(zip(space.names, row, strict=True)) for row in points[first].tolist())
         kept = np.array([self.violation(space, factual, point) <= 0.0 for point in named], dtype=bool)
         return kept[group.ravel()]
+
+    def judge(self, space: FeatureSpace, factual: Point) -> PointJudge:
+        """Return who is asked which points of one person keep the rule, one after the other."""
+        return PointJudge(self, space, factual)
 
     if not TYPE_CHECKING:
 

@@ -32,7 +32,7 @@ OWN = {
     "Product": {"reads", "off_today", "mends", "mended"},
     "Ratio": {"reads", "off_today", "mends", "mended"},
     "Hull": {
-        "first_points", "with_points",
+        "judge", "first_points", "with_points",
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
     },
     "RobustToShift": {"about", "aimed"},
@@ -44,7 +44,7 @@ OWN = {
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    "reads", "keeps",
+    "reads", "keeps", "judge",
     "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
     "with_cuts", "first_points", "with_points", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced",
     "charged", "actions",

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from ceopt.formulations.constraints import hull_points as module
-from ceopt.formulations.constraints.hull_points import _limited, hull_distance, least_sum
+from ceopt.formulations.constraints.hull_points import NearHull, _limited, hull_distance, least_sum
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -65,6 +65,22 @@ def test_it_stops_where_more_is_of_no_interest(norm: Any) -> None:
     assert rough == pytest.approx(np.linalg.norm(slack, ORDER[norm]))
     assert hull_distance(points, x, norm, beyond=distance * 0.5)[0] >= distance - 1e-9
     assert hull_distance(points, x, norm, beyond=distance * 1.01)[0] == pytest.approx(distance, abs=1e-8)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf", "l2"])
+@pytest.mark.parametrize("limit", [0.0, 0.2])
+def test_what_showed_one_point_to_be_too_far_shows_it_of_others(norm: Any, limit: float) -> None:
+    points, inside = sets()[2]
+    near = NearHull(points, norm, limit + 1e-6, limit + 2e-6)
+    rng = np.random.default_rng(0)
+    asked = inside + rng.uniform(-0.8, 0.8, (60, len(inside)))
+    distances = np.array([hull_distance(points, x, norm)[0] for x in asked])
+    is_known = []
+    for x, distance in zip(asked, distances, strict=True):
+        is_known.append(not near.may_hold(x[None, :])[0])
+        assert near.holds(x) == (distance <= limit + 1e-6)
+    assert sum(is_known) > 10
+    assert (near.may_hold(asked) == (distances <= limit + 1e-6)).all()
 
 
 @pytest.mark.long(every=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,30 @@ EVERYONE = pd.concat([PEOPLE, PEOPLE.assign(wage=0.5, size="S", job="c")], ignor
 
 def costs(found: ceopt.SolutionSet) -> list[float]:
     return [answer.cost for answer in found]
+
+
+@pytest.mark.parametrize("options", [{}, {"radius": 0.3}, {"radius": 0.3, "norm": "l2", "clusters": 2}])
+def test_many_points_of_one_person_are_within_as_one_by_one(options: Any) -> None:
+    space = FeatureSpace([replace(WAGE, missing=True), SIZE, JOB, HOME])
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({
+        "wage": rng.uniform(1.0, 8.0, 40).round(1),
+        "size": rng.choice(list(SIZE.levels), 40),
+        "job": rng.choice(["a", "b"], 40),
+        "home": rng.choice(["rent", "own"], 40),
+    })  # fmt: skip
+    hull = Hull(PEOPLE, **options)
+    factual = space.row(pd.DataFrame([ROW]))
+    asked = space.coordinates(rows)
+    asked[::9, 0] = space.row(pd.DataFrame([{**ROW, "wage": np.nan}]))["wage"]
+    judge = hull.judge(space, factual)
+    kept = [judge.keeps(point[None, :])[0] for point in asked]
+    alone = [hull.violation(space, factual, dict(zip(space.names, row, strict=True))) <= 0.0 for row in asked.tolist()]
+    assert kept == alone
+    assert 0 < sum(kept) < len(kept)
+    may = judge.may_keep(asked)
+    assert may[kept].all()
+    assert not may.all()
 
 
 def test_the_rows_are_those_that_the_model_favours() -> None:
