@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import Counter
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import answers
 import common
@@ -16,6 +17,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
+import ceopt
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
@@ -27,12 +29,22 @@ DATA_SETS = ("heloc", "adult")
 WIDTH = 20
 RELATIVE_GAP = 1e-6
 OMLT_PARTITION = "OMLT's partition form"
-#: Ways to ask the same question: (who, formulation).
-WAYS = {"ceopt": ("ceopt", "auto"), OMLT_PARTITION: ("OMLT", "ReluPartitionFormulation")}
+
+
+class Way(NamedTuple):
+    """Who is asked, and its options: settings of ceopt, or of a peer."""
+
+    who: str
+    options: dict[str, str]
+
+
+HIGHS = {"solver": "highs"}
+#: Ways to ask the same question.
+WAYS = {"ceopt": Way("ceopt", HIGHS), OMLT_PARTITION: Way("OMLT", {"formulation": "ReluPartitionFormulation"})}
 MORE_WAYS = {
-    "OMLT's big-M form": ("OMLT", "ReluBigMFormulation"),
-    "ceopt, partition form": ("ceopt", "partition"),
-    "ceopt, extended form": ("ceopt", "extended"),
+    "OMLT's big-M form": Way("OMLT", {"formulation": "ReluBigMFormulation"}),
+    "ceopt, partition form": Way("ceopt", HIGHS | {"formulation": "partition"}),
+    "ceopt, extended form": Way("ceopt", HIGHS | {"formulation": "extended"}),
 }
 
 
@@ -40,33 +52,33 @@ MORE_WAYS = {
 class Cell:
     """A network on a data set: read once, then asked for each person in every way."""
 
-    def __init__(self, data_set: str, ways: dict[str, tuple[str, str]], rows: int, limit_s: float) -> None:
-        self.task, self.ways = common.load(data_set), ways
-        network = MLPClassifier((WIDTH, WIDTH), early_stopping=True, random_state=common.SEED)
+    def __init__(self, data_set: str, layers: tuple[int, ...], ways: dict[str, Way], rows: int, limit_s: float) -> None:
+        self.task, self.ways = as_amounts(common.load(data_set)), ways
+        network = MLPClassifier(layers, early_stopping=True, random_state=common.SEED)
         self.model: Pipeline = common.fit(self.task, network)
         self.people = common.rejected(self.task, self.model, rows)
         self.prepared: dict[str, Prepared] = {
-            formulation: prepare(
+            name: prepare(
                 self.model,
                 self.task.bunch.space,
-                Settings(
-                    target=self.task.target, formulation=formulation, time_limit_s=limit_s, relative_gap=RELATIVE_GAP
-                ),
+                Settings(target=self.task.target, time_limit_s=limit_s, relative_gap=RELATIVE_GAP, **way.options),
                 data=self.task.train,
             )
-            for who, formulation in ways.values()
-            if who == "ceopt"
+            for name, way in ways.items()
+            if way.who == "ceopt"
         }
+        self.margin = next(iter(self.prepared.values())).margin
 
-    def ask(self, way: str, row: pd.DataFrame, limit_s: float) -> dict[str, Any]:
+    def ask(self, name: str, row: pd.DataFrame, limit_s: float) -> dict[str, Any]:
         """Ask for one person in one way; the clock covers building, solving, and ceopt's start and checks."""
-        who, formulation = self.ways[way]
-        if who == "ceopt":
-            record = common.timed(lambda: self._ceopt(formulation, row), limit_s)
+        way = self.ways[name]
+        if way.who == "ceopt":
+            record = common.timed(lambda: self._ceopt(name, row), limit_s)
         else:
-            question = Question.of(self.model, row, self.task, margin=self.prepared["auto"].margin)
-            peer = peers.PEERS[who].make(formulation, RELATIVE_GAP)
+            question = Question.of(self.model, row, self.task, margin=self.margin)
+            peer = peers.PEERS[way.who].make(**way.options, relative_gap=RELATIVE_GAP)
             record = common.timed(lambda: peers.ask(peer, self.model[-1], question, limit_s), limit_s)
+            record["size"] = peer.size()
             if record.pop("codes", None):
                 record["found"] = question.answer(record["values"])
         found = record.pop("found", None)
@@ -75,12 +87,24 @@ class Cell:
             record["invalid"] = bool(wrong)
         return record
 
-    def _ceopt(self, formulation: str, row: pd.DataFrame) -> dict[str, Any]:
+    def _ceopt(self, name: str, row: pd.DataFrame) -> dict[str, Any]:
         with common.sizes() as sizes:
-            result = search(self.prepared[formulation], row)
+            result = search(self.prepared[name], row)
         record: dict[str, Any] = {"status": str(result.status), "size": sizes[0] if sizes else {}}
-        record |= {"bound": result.bound, "timings": dict(result.timings)}
+        record |= {"proof": result.proof, "bound": result.bound, "timings": dict(result.timings)}
         return record | ({"cost": result[0].cost, "found": result[0].frame} if len(result) else {})
+
+    def once(self, journal: common.Journal, about: dict[str, Any], place: int, name: str, limit_s: float) -> None:
+        """Ask for one person in one way where the journal has no answer yet and the way's median is open."""
+        cell = "/".join(map(str, about.values()))
+        if f"{cell}/{place}/{name}" in journal.done:
+            return
+        before = [r for r in journal.records if r.get("way") == name and r["key"].startswith(f"{cell}/")]
+        given_up = sum(r["timed_out"] for r in before) > len(self.people) / 2
+        least = min((r["cpu"] for r in before if r["timed_out"]), default=limit_s)
+        record = _not_asked(limit_s, least) if given_up else self.ask(name, self.people.iloc[[place]], limit_s)
+        label = str(self.people.index[place])
+        journal.add(f"{cell}/{place}/{name}", about | {"row": label, "way": name} | record)
 
 
 def main() -> None:
@@ -89,7 +113,7 @@ def main() -> None:
     options = common.arguments("Networks: ceopt against OMLT's partition form.", rows=20, limit=120)
     rows, limit_s = (2, 20) if options.quick else (options.rows, options.limit)
     there = peers.available()
-    ways = {way: of for way, of in (WAYS | (MORE_WAYS if options.all else {})).items() if of[0] in {"ceopt", *there}}
+    ways = {way: of for way, of in (WAYS | (MORE_WAYS if options.all else {})).items() if of.who in {"ceopt", *there}}
     settings = {"rows": rows, "limit_s": limit_s, "seed": common.SEED, "ways": list(ways)}
     settings["libraries"] = common.installed(["omlt"])
     journal = common.Journal("networks-quick" if options.quick else "networks", settings)
@@ -99,28 +123,29 @@ def main() -> None:
             if all(f"{data_set}/{place}/{way}" in journal.done for place in range(rows) for way in ways):
                 bar.update(rows * len(ways))
                 continue
-            cell = Cell(data_set, ways, rows, limit_s)
+            cell = Cell(data_set, (WIDTH, WIDTH), ways, rows, limit_s)
             for way in ways:  # imports and first compilations
                 cell.ask(way, cell.people.iloc[[0]], 1.0)
-            for place, label in enumerate(cell.people.index):
+            for place in range(len(cell.people)):
                 for way in common.rotated(list(ways), place):
-                    key = f"{data_set}/{place}/{way}"
-                    about = {"data": data_set, "row": str(label), "way": way}
-                    if key not in journal.done:
-                        given_up = _time_outs(journal, data_set, way) > rows / 2
-                        record = _not_asked(limit_s) if given_up else cell.ask(way, cell.people.iloc[[place]], limit_s)
-                        journal.add(key, about | record)
+                    cell.once(journal, {"data": data_set}, place, way, limit_s)
                     bar.update()
     write(journal, settings, quick=options.quick)
 
 
-def _time_outs(journal: common.Journal, data_set: str, way: str) -> int:
-    return sum(r["timed_out"] for r in journal.records if (r["data"], r["way"]) == (data_set, way))
-
-
-def _not_asked(limit_s: float) -> dict[str, Any]:
+def _not_asked(limit_s: float, cpu_s: float) -> dict[str, Any]:
     """Return the record of a way whose median is known: it timed out on more than half of the people already."""
-    return {"status": "not asked", "seconds": limit_s, "cpu": limit_s, "timed_out": True}
+    return {"status": "not asked", "seconds": limit_s, "cpu": cpu_s, "timed_out": True}
+
+
+def as_amounts(task: common.Task) -> common.Task:
+    """Return the task with codes of a column as amounts and levels like the others, which is how a peer has them."""
+    schema = common.schema_of(task.bunch.name)
+    features = [
+        dataclasses.replace(feature, codes=(), code_labels=(), lower=schema[feature.name].get("lower", feature.lower))
+        for feature in task.bunch.space
+    ]
+    return dataclasses.replace(task, bunch=dataclasses.replace(task.bunch, space=ceopt.FeatureSpace(features)))
 
 
 ABOUT = (
@@ -171,7 +196,7 @@ def text_of(record: dict[str, Any]) -> str:
     lines = []
     for data_set in DATA_SETS:
         for way, part in _by_way(record["records"], data_set, settings["ways"]).items():
-            lines.append([data_set, way, *_cells(part)])
+            lines.append([data_set, way, *cells(part)])
     return (
         ABOUT.format(width=WIDTH, gap=RELATIVE_GAP, **settings)
         + common.markdown_table(
@@ -190,7 +215,8 @@ def text_of(record: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _cells(part: list[dict[str, Any]]) -> list[Any]:
+def cells(part: list[dict[str, Any]]) -> list[Any]:
+    """Return statuses, invalid answers, size, seconds of wall and processor, and their sum."""
     counts = Counter("time-out" if r["timed_out"] else r["status"] for r in part)
     sizes = [r["size"] for r in part if r.get("size")]
     parts = ("variables", "binaries", "rows") if sizes else ()

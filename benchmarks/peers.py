@@ -65,6 +65,10 @@ class AbstractPeer(ABC):
     def value(self, variable: Any) -> float:
         """Return the value of a variable in the solver's point."""
 
+    def size(self) -> dict[str, int]:
+        """Return variables, binaries and rows, where the library tells them."""
+        return {}
+
 
 def ask(peer: AbstractPeer, estimator: Any, question: Question, limit_s: float) -> dict[str, Any]:
     """Build and solve one question; return status, seconds and the answer in raw units and in codes.
@@ -319,13 +323,21 @@ def _network_of_omlt(estimator: Any, bounds: dict[int, tuple[float, float]]) -> 
 # ---- gurobi-machinelearning ------------------------------------------------------------------------------------------
 @final
 class GurobiMl(AbstractPeer):
-    """Regressors on raw scores (it takes no classifier but the logistic one), boosters of XGBoost and LightGBM."""
+    """Regressors on raw scores (it takes no classifier but the logistic one), boosters of XGBoost and LightGBM.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    relative_gap
+        Of Gurobi; None for its default.
+    """
+
+    def __init__(self, relative_gap: float | None = None) -> None:
         import gurobipy
 
         self.environment = gurobipy.Env(params={"OutputFlag": 0, "Threads": 1})
         self.model = gurobipy.Model(env=self.environment)
+        if relative_gap is not None:
+            self.model.Params.MIPGap = relative_gap
 
     def variable(self, lower: float, upper: float, kind: str = "real") -> Any:
         return self.model.addVar(lb=lower, ub=upper, vtype={"real": "C", "integer": "I", "binary": "B"}[kind])
@@ -380,6 +392,12 @@ class GurobiMl(AbstractPeer):
 
     def value(self, variable: Any) -> float:
         return float(variable.X)
+
+    def size(self) -> dict[str, int]:
+        """Its rows are the linear ones and Gurobi's general constraints, one a neuron."""
+        model = self.model
+        rows = model.NumConstrs + model.NumGenConstrs
+        return {"variables": model.NumVars, "binaries": model.NumBinVars, "rows": rows}
 
 
 # ---- PySCIPOpt-ML ----------------------------------------------------------------------------------------------------
