@@ -151,8 +151,9 @@ class AbstractNearPeople(ABC):
         self._judges: dict[int, list[PointJudge]] = {}
         #: No answer has a lower objective.
         self.bounds = np.zeros(len(people))
-        #: How many answers are wanted of each.
+        #: How many answers are wanted of each, and how many of them are to come from here: no further ones of a proof.
         self.count = prepared.settings.n
+        self.own = 1 if prepared.settings.proof else self.count
         #: Objective of the cheapest point met so far, and of the last one that is wanted, below which others are.
         self.best = np.full(len(people), np.inf)
         self.most = self.best.copy()
@@ -235,7 +236,7 @@ class AbstractNearPeople(ABC):
             self.look_at(everybody, self.most[everybody])
             self.climb_from_home(self.open(everybody), self.tastes)
             self.swap(self.open(everybody))
-            left = everybody[np.isinf((self.best if self.prepared.settings.proof else self.most)[everybody])]
+            left = everybody[np.isinf((self.best if self.own == 1 else self.most)[everybody])]
             if len(left):
                 self.look_at(left, self.most[left])
                 self.begin_from_rows(left, _MORE_ROWS)
@@ -254,9 +255,8 @@ class AbstractNearPeople(ABC):
 
     def open(self, who: Ints) -> Ints:
         """Return those whose best point a bound does not prove yet, or of whom more is wanted."""
-        settings = self.prepared.settings
-        is_wanted = self.count > 1 and not settings.proof
-        return who[(self.best[who] > self.bounds[who] * (1.0 + settings.relative_gap)) | is_wanted]
+        enough = self.bounds[who] * (1.0 + self.prepared.settings.relative_gap)
+        return who[(self.best[who] > enough) | (self.own > 1)]
 
     def objectives(self, who: Ints, states: States) -> Floats:
         """Return the objective of states, (B,)."""
@@ -463,7 +463,7 @@ class AbstractNearPeople(ABC):
 
     def swap(self, who: Ints) -> None:
         """From the cheapest points of each, take one change back, wholly or in part, and make others."""
-        most = self.improved if self.prepared.settings.proof else max(self.improved, self.count)
+        most = max(self.improved, self.own)
         done: set[tuple[int, bytes]] = set()
         for step in range(_SWAPPED):
             pairs = [(i, state) for i in who.tolist() for state in self.cheapest(i, most)]

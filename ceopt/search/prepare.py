@@ -6,7 +6,6 @@ user's starting points.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,8 +156,6 @@ class Prepared:
         Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
     starts
         The user's own starting points, as coordinates (k, d); None without any.
-    read_s
-        Seconds spent in :func:`prepare`.
     fingerprints
         Hashes that identify model and data in a result, as ``explain`` and ``Recourse`` give them.
     """
@@ -173,7 +170,6 @@ class Prepared:
     is_reproducible: bool
     target_rows: np.ndarray | None = None
     starts: np.ndarray | None = None
-    read_s: float = 0.0
     steps: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
 
@@ -282,7 +278,6 @@ def prepare(
     CeoptError
         A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
     """
-    began = time.perf_counter()
     require_space("explain", space)
     if data is not None and not isinstance(data, pd.DataFrame):
         raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
@@ -334,7 +329,6 @@ def prepare(
         is_reproducible=is_reproducible,
         target_rows=target_rows,
         starts=start_points,
-        read_s=time.perf_counter() - began,
         fingerprints=fingerprints or {},
     )
 

@@ -261,10 +261,12 @@ def init(
     """Return the first state of a search; its phase is END if the row already meets the target and every rule."""
     stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
     if began is not None:
-        stopwatch = Stopwatch(began, read_s=prepared.read_s)
-    person = row if isinstance(row, Person) else person_of(prepared, row)
+        stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)
+    with stopwatch.counting("start"):
+        person = row if isinstance(row, Person) else person_of(prepared, row)
+        own = prepared.for_person(person.factual, person.reach)
     question = Question(
-        prepared=prepared.for_person(person.factual, person.reach),
+        prepared=own,
         person=person,
         deadline=min(stopwatch.began + prepared.settings.time_limit_s, deadline_now()),
         within=within,
@@ -299,7 +301,8 @@ def step(state: State) -> State:
     search and keeps the answers found so far; in the search for the first one it is raised.
     """
     try:
-        return _STEPS[state.phase](state)
+        with state.question.stopwatch.counting(_COUNTED.get(state.phase, "check")):
+            return _STEPS[state.phase](state)
     except CeoptError as error:
         if state.first is None:
             raise
@@ -404,6 +407,10 @@ _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
 }
 
 
+#: What counts the seconds of a step that nothing in it counts by itself; "check" where none is named.
+_COUNTED: Final = {Phase.START: "start", Phase.BOUND: "start", Phase.PROGRAM: "build", Phase.MARGIN: "build"}
+
+
 def _end_for_time(state: State) -> State:
     """Return the state of a search that ran out of time while no solver was running."""
     first = state.first
@@ -430,15 +437,16 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     space = question.space
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
-    answers = reranked(state)
-    first = _first_finding(state, answers)
-    answers = in_decimals_of_data(state, answers)
-    beyond = rules_beyond(asked.rules, space, question.factual)
-    marked = asked_by_rules(answers, beyond, space, question.factual, question.nearly_meets_target)
-    if not state.interrupted:
-        pairs = list(zip(marked, [point for _, point in answers], strict=True))
-        marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
-        marked = _with_ranges(state, list(zip(marked, [point for _, point in answers], strict=True)))
+    with question.stopwatch.counting("check"):
+        answers = reranked(state)
+        first = _first_finding(state, answers)
+        answers = in_decimals_of_data(state, answers)
+        beyond = rules_beyond(asked.rules, space, question.factual)
+        marked = asked_by_rules(answers, beyond, space, question.factual, question.nearly_meets_target)
+        if not state.interrupted:
+            pairs = list(zip(marked, [point for _, point in answers], strict=True))
+            marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
+            marked = _with_ranges(state, list(zip(marked, [point for _, point in answers], strict=True)))
     gap = None
     bound = first.bound
     if answers and bound is not None:

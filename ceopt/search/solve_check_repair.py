@@ -19,7 +19,6 @@ from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import row_relaxation
-from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import points_of
 from ceopt.search.build_answer import answer_of
 from ceopt.search.least_costs import LeastCost, can_add_up
@@ -176,7 +175,7 @@ def _user_starts(state: State) -> tuple[Start, ...]:
     for number, point in enumerate(sorted(good, key=question.cost)):
         if len(kept) == _MOST_USER_STARTS or (number > 0 and question.is_late):
             break
-        if not broken_rules(question.settings.rules, space, question.factual, point):
+        if question.keeps_rules(point):
             kept.append((question.cost(point), point))
     return tuple(kept)
 

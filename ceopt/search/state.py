@@ -101,12 +101,14 @@ class Stopwatch:
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:
-        """Add the time of the enclosed block to a phase, also if it raises."""
+        """Add the time of the enclosed block to a phase, less what it adds to others, also if it raises."""
         began = time.perf_counter()
+        before = sum(self.seconds.values())
         try:
             yield
         finally:
-            self.add({phase: time.perf_counter() - began})
+            elsewhere = sum(self.seconds.values()) - before
+            self.add({phase: max(time.perf_counter() - began - elsewhere, 0.0)})
 
     def add(self, seconds: Mapping[str, float]) -> None:
         """Add seconds that were measured elsewhere."""
@@ -351,6 +353,10 @@ class Question:
             with self.stopwatch.counting("check"):
                 broken = broken_rules(self.settings.rules, self.space, self.factual, point)
         return Check(bool(is_met), prediction, broken)
+
+    def keeps_rules(self, point: Point) -> bool:
+        """Whether a point keeps every rule, those of the space too."""
+        return not broken_rules(self.settings.rules, self.space, self.factual, point)
 
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
         """Return for each point whether the user's own model accepts it; False where the time did not allow to ask.

@@ -29,7 +29,6 @@ from ceopt.formulations.predictors.ties import row_relaxation
 from ceopt.formulations.predictors.tree_bounds import TreeNeed
 from ceopt.formulations.space.reachable import with_others_at_home
 from ceopt.formulations.targets import DisagreementOf
-from ceopt.oracle.model import broken_rules
 from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import ColumnGains, LeastCost, least_by_knapsack
 from ceopt.search.network_boxes import WORK as WORK_OF_BOXES
@@ -241,9 +240,7 @@ def _with_starts(state: State, least: LeastCost) -> tuple[State, State]:
     A point with less of it would contradict the program, which leaves it out.
     """
     question = state.question
-    rules = question.settings.rules
-    points = [dict(point) for point in least.points]
-    points = [point for point in points if not broken_rules(rules, question.space, question.factual, point)]
+    points = [point for point in map(dict, least.points) if question.keeps_rules(point)]
     if not points:
         return state, state
     new = [(question.cost(point), point) for point in points]
@@ -284,13 +281,11 @@ def least_cost(
     if isinstance(prepared.predictor.core, ReluNetwork):
         if not settings.proof and math.isfinite(cost_in_hand):  # a box or two, at a third of the time, bound nothing
             return None
-        space = prepared.space
-        factual = question.factual
         return least_by_boxes(
             prepared,
-            factual,
+            question.factual,
             question.person.reach,
-            keeps=lambda point: not broken_rules(settings.rules, space, factual, point),
+            keeps=question.keeps_rules,
             cost_in_hand=cost_in_hand,
             deadline=time.perf_counter() + _SHARE * (question.deadline - time.perf_counter()),
             work=_LESS_WORK if settings.rules or not settings.proof else WORK_OF_BOXES,
@@ -432,7 +427,7 @@ def _is_favoured(question: Question, point: dict[str, float]) -> bool:
     slack_there = question.prepared.slacks(coordinates_of(question.space, [point]))[0]
     if slack_there < (question.settings.margin or 0.0):
         return False
-    return not broken_rules(question.settings.rules, question.space, question.factual, point)
+    return question.keeps_rules(point)
 
 
 def _ways(question: Question, feature: Feature, nearest: Floats) -> Ints:

@@ -94,7 +94,7 @@ def test_the_stopwatch_counts_from_when_the_limit_began() -> None:
     began = time.perf_counter() - 100.0
     timings = search(prepared, ROW, began=began).timings
     assert timings["total"] > 100.0
-    assert timings["read"] == prepared.read_s
+    assert timings["read"] > 100.0
     assert set(timings) == {"read", "start", "build", "lower", "solve", "check", "predict", "total"}
 
 

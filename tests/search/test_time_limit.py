@@ -267,6 +267,23 @@ def test_the_solver_is_given_what_is_left(
     assert given == [15.0]
     assert result.timings["read"] == 20.0
     assert result.timings["total"] == 45.0
+    assert sum(result.timings.values()) == 90.0  # the phases add up to the total
+
+
+def test_the_phases_add_up_to_the_total(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    """Also what is between them: rules that are asked as a start is checked, and as the answer is printed."""
+    slowed(monkeypatch, clock, "ceopt.search.prepare.read", 2.0)
+    slowed(monkeypatch, clock, "ceopt.search.search.person_of", 3.0)
+    slowed(monkeypatch, clock, "ceopt.search.search.with_printed", 5.0)
+    slowed(monkeypatch, clock, "ceopt.search.search.settled", 7.0)
+    timings = dict(ask(forest, numbers, time_limit_s=60.0).timings)
+
+    total = timings.pop("total")
+    assert total >= 17.0
+    assert sum(timings.values()) == total
+    assert timings["check"] >= 5.0
 
 
 @pytest.mark.usefixtures("by_program")
