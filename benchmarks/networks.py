@@ -52,9 +52,8 @@ MORE_WAYS = {
 class Cell:
     """A network on a data set: read once, then asked for each person in every way."""
 
-    def __init__(self, data_set: str, layers: tuple[int, ...], ways: dict[str, Way], rows: int, limit_s: float) -> None:
+    def __init__(self, data_set: str, network: MLPClassifier, ways: dict[str, Way], rows: int, limit_s: float) -> None:
         self.task, self.ways = as_amounts(common.load(data_set)), ways
-        network = MLPClassifier(layers, early_stopping=True, random_state=common.SEED)
         self.model: Pipeline = common.fit(self.task, network)
         self.people = common.rejected(self.task, self.model, rows)
         self.prepared: dict[str, Prepared] = {
@@ -123,7 +122,8 @@ def main() -> None:
             if all(f"{data_set}/{place}/{way}" in journal.done for place in range(rows) for way in ways):
                 bar.update(rows * len(ways))
                 continue
-            cell = Cell(data_set, (WIDTH, WIDTH), ways, rows, limit_s)
+            network = MLPClassifier((WIDTH, WIDTH), early_stopping=True, random_state=common.SEED)
+            cell = Cell(data_set, network, ways, rows, limit_s)
             for way in ways:  # imports and first compilations
                 cell.ask(way, cell.people.iloc[[0]], 1.0)
             for place in range(len(cell.people)):
