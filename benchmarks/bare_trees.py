@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
@@ -242,27 +243,18 @@ def main() -> None:
     rows = 3 if options.quick else options.rows
     settings = {"rows": rows, "limit_s": options.limit, "margin": MARGIN, "seed": common.SEED}
     quick = options.quick or bool(options.only)
-    journal = common.Journal("bare_trees-quick" if quick else "bare_trees", settings)
     prototype = load_prototype(options.prototype)
     tasks = [(data, name) for data in options.only or DATA for name in MODELS]
-    for data, name in common.bar(tasks, len(tasks)):
-        if f"{data}/{name}" not in journal.done:
-            of_model = one_model(prototype, question(data, name, rows + 1), options.limit)
-            journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
-    record = {"settings": settings, "records": journal.records}
-    common.report("bare_trees", TITLE, MEASURES, text_of, record, quick=quick)
-    journal.close()
+    asks = {f"{data}/{name}": partial(one_model, prototype, data, name, rows, options.limit) for data, name in tasks}
+    common.asked_one_by_one("bare_trees", settings, asks, (TITLE, MEASURES, text_of), quick=quick)
 
 
-def one_model(prototype: ModuleType, asked: Question, limit_s: float) -> dict[str, Any]:
+def one_model(prototype: ModuleType, data: str, name: str, rows: int, limit_s: float) -> dict[str, Any]:
     """Ask all ways about every person in turns, after one who pays for what is kept."""
+    asked = question(data, name, rows + 1)
     bare = prototype.BareTree(task_of(asked), limit_s)
     people = asked.people
-    predicted = []
-    for _ in range(9):
-        cpu = time.process_time()
-        asked.model.predict(people.iloc[[0]])
-        predicted.append(time.process_time() - cpu)
+    predict_s = common.seconds_of_predict(asked.model, people)
     for way in WAYS:
         ask(way, asked, bare, people.iloc[[-1]], limit_s)
     records = []
@@ -274,7 +266,7 @@ def one_model(prototype: ModuleType, asked: Question, limit_s: float) -> dict[st
             cpu, seconds = time.process_time() - cpu, time.perf_counter() - began
             asked_of[way] = {**found, "cpu": cpu, "seconds": seconds}
         records.append(asked_of)
-    return {"predict": float(np.median(predicted)), "people": records}
+    return {"data": data, "model": name, "predict": predict_s, "people": records}
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

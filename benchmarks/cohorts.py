@@ -11,6 +11,7 @@ import contextlib
 import statistics
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,12 @@ def main() -> None:
     only = set(options.only or ())
     tasks = [(data, name) for data, name in TASKS if not only or only & {data, name, f"{data}/{name}"}]
     quick = options.quick or bool(only)
-    journal = common.Journal("cohorts-quick" if quick else "cohorts", settings)
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "task.joblib"
-        for data, name in common.bar(tasks, len(tasks)):
-            if f"{data}/{name}" not in journal.done:
-                of_model = one_model(data, name, settings, path, options.before)
-                journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
-    kept = [record for record in journal.records if (record["data"], record["model"]) in tasks]
-    common.report("cohorts", TITLE, MEASURES, text_of, {"settings": settings, "records": kept}, quick=quick)
-    journal.close()
+        asks = {
+            f"{data}/{name}": partial(one_model, data, name, settings, path, options.before) for data, name in tasks
+        }
+        common.asked_one_by_one("cohorts", settings, asks, (TITLE, MEASURES, text_of), quick=quick)
 
 
 def one_model(data: str, name: str, settings: dict[str, Any], path: Path, before: Path | None) -> dict[str, Any]:
@@ -88,7 +85,8 @@ def one_model(data: str, name: str, settings: dict[str, Any], path: Path, before
                 for k in range(rounds)
                 for way in common.rotated([ONE, TWO], k)
             ]
-    return {"rows": people, "fit": today.told["fit"], "bytes": held, "parts": parts, "workers": workers}
+    of_model = {"data": data, "model": name, "rows": people}
+    return of_model | {"fit": today.told["fit"], "bytes": held, "parts": parts, "workers": workers}
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

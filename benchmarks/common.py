@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -266,9 +266,43 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def asked_one_by_one(
+    name: str,
+    settings: dict[str, Any],
+    asks: Mapping[str, Callable[[], dict[str, Any]]],
+    told: tuple[str, Sequence[str], Callable[[dict[str, Any]], str]],
+    *,
+    quick: bool,
+    draw: Callable[[list[dict[str, Any]]], None] | None = None,
+) -> None:
+    """Ask each question that an earlier run with the same settings did not, and report on all.
+
+    ``told``: title, measures and text of :func:`report`. A quick run writes and draws nothing.
+    """
+    journal = Journal(f"{name}-quick" if quick else name, settings)
+    for key, ask in bar(asks.items(), len(asks)):
+        if key not in journal.done:
+            journal.add(key, ask())
+    records = [record for record in journal.records if record["key"] in asks]
+    report(name, *told, {"settings": settings, "records": records}, quick=quick)
+    if draw is not None and not quick:
+        draw(records)
+    journal.close()
+
+
 def bar(items: Iterable[Any], total: int) -> Any:
     """Show progress on standard error."""
     return tqdm(items, total=total, unit="row", file=sys.stderr)
+
+
+def seconds_of_predict(model: Any, people: pd.DataFrame) -> float:
+    """Return what one ``predict`` of one row takes of the processor, the median of nine."""
+    predicted = []
+    for _ in range(9):
+        began = time.process_time()
+        model.predict(people.iloc[[0]])
+        predicted.append(time.process_time() - began)
+    return float(np.median(predicted))
 
 
 def in_own_process(script: str, words: Sequence[str], checkout: Path) -> dict[str, Any]:

@@ -89,15 +89,10 @@ def main() -> None:
     only = set(options.only or ())
     tasks = [(data, name) for data in DATA for name in MODELS if not only or only & {data, name, f"{data}/{name}"}]
     quick = options.quick or bool(only)
-    journal = common.Journal("near_answers-quick" if quick else "near_answers", settings)
     with tempfile.TemporaryDirectory() as scratch:
-        for data, name in common.bar(tasks, len(tasks)):
-            if f"{data}/{name}" not in journal.done:
-                of_model = one_model(data, name, settings, Path(scratch), prototype)
-                journal.add(f"{data}/{name}", {"data": data, "model": name, **of_model})
-    kept = [record for record in journal.records if (record["data"], record["model"]) in tasks]
-    common.report("near_answers", TITLE, MEASURES, text_of, {"settings": settings, "records": kept}, quick=quick)
-    journal.close()
+        path = Path(scratch)
+        asks = {f"{data}/{name}": partial(one_model, data, name, settings, path, prototype) for data, name in tasks}
+        common.asked_one_by_one("near_answers", settings, asks, (TITLE, MEASURES, text_of), quick=quick)
 
 
 def one_model(
@@ -135,6 +130,8 @@ def one_model(
         missed = [place for place in range(rows) if near[place]["cost"] is None]
         missing = sum(today.ask(PROVED, place, place + 1)["records"][0]["cost"] is not None for place in missed)
     record = {
+        "data": data,
+        "model": name,
         "rows": rows,
         "predict": today.told["predict"],
         "reading_s": {way: process.told["reading_s"] for way, process in processes.items()},

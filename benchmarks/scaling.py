@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import common
@@ -89,28 +90,19 @@ def main() -> None:
     options = common.arguments("One number of a question varied at a time.", rows=10, limit=30)
     rows = 2 if options.quick else options.rows
     settings = {"rows": rows, "limit_s": options.limit, "curves": CURVES, "seed": common.SEED}
-    journal = common.Journal("scaling-quick" if options.quick else "scaling", settings)
     points = [(curve, value) for curve, values in CURVES.items() for value in values]
-    for curve, value in common.bar(points, len(points)):
-        if f"{curve}/{value}" in journal.done:
-            continue
-        asked = asked_of(curve, value, rows)
-        n = value if curve == "answers" else 1
-        people = [asked.people.iloc[[place]] for place in range(len(asked.people))]
-        first = ask(asked, people[-1], n, options.limit)
-        records = [ask(asked, row, n, options.limit) for row in people[:-1]]
-        journal.add(f"{curve}/{value}", {"curve": curve, "value": value, "first": first, "people": records})
-    common.report(
-        "scaling",
-        TITLE,
-        MEASURES,
-        text_of,
-        {"settings": settings, "records": journal.records},
-        quick=options.quick,
-    )
-    if not options.quick:
-        draw(journal.records)
-    journal.close()
+    asks = {f"{curve}/{value}": partial(at_point, curve, value, rows, options.limit) for curve, value in points}
+    common.asked_one_by_one("scaling", settings, asks, (TITLE, MEASURES, text_of), quick=options.quick, draw=draw)
+
+
+def at_point(curve: str, value: int, rows: int, limit_s: float) -> dict[str, Any]:
+    """Ask about some people at one point of a curve, after another one."""
+    asked = asked_of(curve, value, rows)
+    n = value if curve == "answers" else 1
+    people = [asked.people.iloc[[place]] for place in range(len(asked.people))]
+    first = ask(asked, people[-1], n, limit_s)
+    records = [ask(asked, row, n, limit_s) for row in people[:-1]]
+    return {"curve": curve, "value": value, "first": first, "people": records}
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

@@ -199,22 +199,9 @@ def main() -> None:
     args = common.arguments(__doc__ or "", rows=ROWS)
     rows = 2 if args.quick else args.rows
     settings = {"rows": rows, "limit_s": LIMIT, "every_s": EVERY_S, "seed": common.SEED}
-    journal = common.Journal("where_time_goes-quick" if args.quick else "where_time_goes", settings)
-    for case in common.bar(CASES, len(CASES)):
-        key = "/".join(case)
-        if key not in journal.done:
-            journal.add(key, profile(*case, rows))
-    common.report(
-        "where_time_goes",
-        TITLE,
-        MEASURES,
-        text_of,
-        {"settings": settings, "records": journal.records},
-        quick=args.quick,
-    )
-    if not args.quick:
-        draw(journal.records)
-    journal.close()
+    asks = {"/".join(case): partial(profile, *case, rows) for case in CASES}
+    told = (TITLE, MEASURES, text_of)
+    common.asked_one_by_one("where_time_goes", settings, asks, told, quick=args.quick, draw=draw)
 
 
 if __name__ == "__main__":
