@@ -22,7 +22,7 @@ HIGHS, GUROBI, PEER = "ceopt, HiGHS", "ceopt, Gurobi", "gurobi-machinelearning"
 OURS = {HIGHS: Way("ceopt", {"solver": "highs"}), GUROBI: Way("ceopt", {"solver": "gurobi"})}
 WAYS = OURS | {PEER: Way(PEER, {})}
 SMALL, LARGE, DEEP = ((10, 10), (20, 20)), (50, 50), (50, 50, 50)
-#: Data, layers, and who is asked: nobody compares three layers of 50.
+#: Data, layers, and who is asked: nobody compares three layers of 50. ``--models N`` asks the first N.
 CELLS = [
     *(("german", layers, WAYS) for layers in (*SMALL, LARGE)),
     ("german", DEEP, OURS),
@@ -39,17 +39,23 @@ UNDER_S = {LARGE: 10.0, DEEP: 30.0}
 def main() -> None:
     """Run every way on every person, interleaved, and write the report."""
     warnings.simplefilter("ignore", ConvergenceWarning)  # 200 epochs, as by default
-    options = common.arguments(TITLE, rows=20, limit=60)
+    options = common.arguments(TITLE, rows=20, limit=60, models=len(CELLS))
     rows, limit_s = (2, 20) if options.quick else (options.rows, options.limit)
     if PEER not in peers.available():
         raise SystemExit(f"{PEER} cannot be imported; README.md says how to install it.")
     settings = {"rows": rows, "limit_s": limit_s, "seed": common.SEED}
     settings["libraries"] = common.installed(peers.PEERS[PEER].packages)
     journal = common.Journal("network_sizes-quick" if options.quick else "network_sizes", settings)
-    with common.bar(None, rows * sum(len(ways) for *_, ways in CELLS)) as bar, threadpool_limits(1):
-        for data, layers, ways in CELLS:
+    cells = CELLS[: options.models]
+    with common.bar(None, rows * sum(len(ways) for *_, ways in cells)) as bar, threadpool_limits(1):
+        for data, layers, ways in cells:
             about = {"data": data, "network": size(layers)}
             bar.set_description(" ".join(about.values()))
+            if all(
+                "/".join([*about.values(), str(place), way]) in journal.done for place in range(rows) for way in ways
+            ):
+                bar.update(rows * len(ways))
+                continue
             stops = data not in TO_THE_END
             network = MLPClassifier(layers, early_stopping=stops, random_state=common.SEED)
             cell = Cell(data, network, ways, rows, limit_s)
@@ -60,10 +66,13 @@ def main() -> None:
                 for way in common.rotated(list(ways), place):
                     cell.once(journal, about, place, way, limit_s)
                     bar.update()
+    asked = {(data, size(layers)) for data, layers, _ in cells}
+    kept = [r for r in journal.records if (r["data"], r["network"]) in asked]
     record = {
         "settings": settings,
-        "predict": [r for r in journal.records if "way" not in r],
-        "records": [r for r in journal.records if "way" in r],
+        "models": len(cells),
+        "predict": [r for r in kept if "way" not in r],
+        "records": [r for r in kept if "way" in r],
     }
     common.report("network_sizes", TITLE, MEASURES, text_of, record, quick=options.quick)
     journal.close()
@@ -90,7 +99,7 @@ def size(layers: tuple[int, ...]) -> str:
 # ---- the page --------------------------------------------------------------------------------------------------------
 ABOUT = (
     "Networks of ReLU neurons on scaled columns at the end of a pipeline, as scikit-learn trains them, with early "
-    "stopping on Adult and HELOC (with it German's refuse too few), {rows} people each whom they refuse, drawn with "
+    "stopping but for German (where they then refuse too few), {rows} people each whom they refuse, drawn with "
     "seed {seed}; cost l1, relative gap {gap:g}, one thread, {limit_s} s of the wall. Same costs, margin and reach for "
     "all; codes in HELOC's columns are amounts. Reading the model, and stating reach and codes for {peer}, happen "
     "before the clock starts. The clock then covers a person's whole question: ceopt's search for a start, bounds, "
@@ -108,14 +117,15 @@ def text_of(record: dict[str, Any]) -> str:
     """Tabulate answers and seconds, the ratios to the peer, and what of the goals is reached."""
     head = ["data", "network", "way", "statuses", "without a program", "invalid", "variables/binaries/rows",
             "seconds: median / 90 % / worst", "wall seconds"]  # fmt: skip
-    parts = {(data, layers, way): _part(record, data, layers, way) for data, layers, ways in CELLS for way in ways}
+    cells = CELLS[: record["models"]]
+    parts = {(data, layers, way): _part(record, data, layers, way) for data, layers, ways in cells for way in ways}
     lines = []
     for (data, layers, way), part in parts.items():
         statuses, invalid, sizes, wall, cpu, _ = networks.cells(part)
         bare = "" if way == PEER else sum(r["proof"] == "bound" for r in part)
         lines.append([data, size(layers), way, statuses, bare, invalid, sizes, cpu, wall])
     beside, reached, apart = [], [], [0.0]
-    for data, layers, ways in CELLS:
+    for data, layers, ways in cells:
         of_way = {way: parts[data, layers, way] for way in ways}
         apart.append(common.disagreement([r for part in of_way.values() for r in part]))
         for way in OURS:
