@@ -236,7 +236,9 @@ class NearHull:
 
     A direction z that showed one of them to be too far, as :func:`hull_distance` does, is kept, and shows it of others:
 
-    .. math:: z^\top x < \min_i z^\top p_i - \delta, \quad \lVert z \rVert_q \le 1.
+    .. math:: z^\top (x - p_0) < \min_i z^\top (p_i - p_0) - \delta, \quad \lVert z \rVert_q \le 1.
+
+    All is seen from one of the points, so that columns of large numbers lose no digits.
 
     Parameters
     ----------
@@ -259,7 +261,7 @@ class NearHull:
         """Return which points (m, D) no direction that is known shows to be too far."""
         if not self._directions:
             return np.ones(len(x), dtype=bool)
-        least: Floats = np.array(self._least) - x @ np.array(self._directions).T
+        least: Floats = np.array(self._least) - (x - self.points[0]) @ np.array(self._directions).T
         return np.asarray(least.max(axis=1) < self.beyond)
 
     def holds(self, x: Floats) -> bool:
@@ -268,8 +270,8 @@ class NearHull:
             return False
         distance, _, _, multipliers = _nearest(self.points, x, self.norm, enough=self.enough, beyond=self.beyond)
         if distance > self.enough and multipliers is not None:
-            least = float((self.points @ multipliers).min())
-            if least - x @ multipliers >= self.beyond:
+            least = float(((self.points - self.points[0]) @ multipliers).min())
+            if least - (x - self.points[0]) @ multipliers >= self.beyond:
                 self._directions.append(multipliers)
                 self._least.append(least)
         return distance <= self.enough

@@ -14,8 +14,8 @@ from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, AbstractRule
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.space.limits import Limit, LimitCheck, ends, excess, require_limits
-from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.space.limits import Limit, LimitCheck, excess, require_limits
+from ceopt.formulations.space.reachable import Interval, ends_on_grid
 from ceopt.solvers.checks import ListOf, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.columns.coordinate import AbstractCoordinate
     from ceopt.formulations.constraints.rule import Point
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solvers.checks import Floats
 
@@ -139,7 +140,7 @@ class MaxMove(AbstractElastic):
             at = x.coordinate(name)
             if at.is_filled_in:
                 continue
-            lowest, highest = self._ends(x.point[name])
+            lowest, highest = self._ends(x.space[name], x.point[name])
             if isinstance(at, Numeric):
                 self._bound(at, lowest, highest)
             if lowest > -math.inf:
@@ -166,7 +167,7 @@ class MaxMove(AbstractElastic):
             at: AbstractCoordinate = x.coordinate(name)
             if at.is_filled_in:
                 continue
-            lowest, highest = self._ends(x.point[name])
+            lowest, highest = self._ends(x.space[name], x.point[name])
             if lowest > -math.inf:
                 rows.add((name, "down"), at.amount() + LinearForm(0.0, ((1.0, block.wider),)), lower=lowest)
             if highest < math.inf:
@@ -177,9 +178,9 @@ class MaxMove(AbstractElastic):
         """Return the rule that lets each column move by so much more."""
         return replace(self, further=self.further + by)
 
-    def _ends(self, own: float) -> tuple[float, float]:
+    def _ends(self, feature: Feature, own: float) -> tuple[float, float]:
         """Return the lowest and the highest number, or rank, that the limits leave."""
-        lowest, highest = ends(self.down, self.up, own)
+        lowest, highest = ends_on_grid(self.down, self.up, own, feature.spacing)
         return lowest - self.further, highest + self.further
 
     @property
@@ -214,7 +215,7 @@ class MaxMove(AbstractElastic):
             j = space.names.index(name)
             if space[name].is_label(factual[name]):
                 continue
-            first, last = self._ends(factual[name])
+            first, last = self._ends(space[name], factual[name])
             steps = Interval(-math.inf, math.inf, space[name].spacing, factual[name])
             first = steps.ceil(first)
             last = steps.floor(last)

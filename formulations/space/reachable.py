@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.limits import SIDES, Side, allowance, ends, exact, written
+from ceopt.formulations.space.limits import SIDES, Limit, Side, allowance, ends, exact, written
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS, STEP_ROUNDINGS
 from ceopt.solvers.checks import Floats
 from ceopt.solvers.errors import InvalidValueError
@@ -330,7 +330,24 @@ def limits_of(feature: Feature, value: float) -> tuple[float, float]:
     """
     if (feature.max_down is None and feature.max_up is None) or feature.is_label(value):
         return -math.inf, math.inf
-    return ends(feature.max_down, feature.max_up, value)
+    return ends_on_grid(feature.max_down, feature.max_up, value, feature.spacing)
+
+
+def ends_on_grid(down: Limit | None, up: Limit | None, value: float, step: float | None) -> tuple[float, float]:
+    """Return the lowest and the highest number that limits leave someone at a value, on the grid of a step or without.
+
+    Who stands a rounding beside a decimal number, as the grid has it, may go as far as from there.
+
+    Examples
+    --------
+    >>> ends_on_grid(0.2, None, 0.1 + 0.2, 0.1), ends_on_grid(0.2, None, 0.1 + 0.2, None)
+    ((0.1, inf), (0.10000000000000005, inf))
+    """
+    if step is None:
+        return ends(down, up, value)
+    grid = decimal_grid(value, step)
+    lowest, highest = ends(down, up, float(grid.units / grid.scale))
+    return min(lowest, value), max(highest, value)
 
 
 def ends_of_many(feature: Feature, values: Floats) -> tuple[Floats, Floats]:

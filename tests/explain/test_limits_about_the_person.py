@@ -249,6 +249,23 @@ LOANS = ceopt.FeatureSpace(
 PERSON = {"income": 30_000.0, "age": 40, "debt": 0.0, "size": "S"}
 
 
+@pytest.mark.parametrize("by", ["space", "rule"])
+@pytest.mark.parametrize(("value", "limits", "end"), [(0.1 * 3, {"down": 0.2}, 0.1), (0.1 + 0.7, {"up": 0.1}, 0.9)])
+def test_who_stands_a_rounding_off_the_grid_goes_as_many_steps_as_from_it(by, value, limits, end):
+    """0.1 * 3 is 0.30000000000000004, from where 0.1 is farther than 0.2 in its decimals, though two steps of 0.1."""
+    way = 1.0 if end > value else -1.0
+    model = Affine([way], 0.05 - way * end, labels=("no", "yes"))
+    feature = ceopt.Feature("rate", kind="continuous", lower=0, upper=1, step=0.1)
+    space, rules = ceopt.FeatureSpace([feature]), [ceopt.MaxMove(["rate"], **limits)]
+    if by == "space":
+        space, rules = space.update("rate", **{f"max_{side}": limit for side, limit in limits.items()}), []
+
+    found = ceopt.explain(model, {"rate": value}, space, target="yes", constraints=rules)
+
+    assert found.status == "optimal"
+    assert found[0].values["rate"] == end
+
+
 def test_one_space_serves_a_cohort():
     model = Affine([1.0, 0.0, 0.0, 0.0], -35_500.0, labels=("no", "yes"))
     people = pd.DataFrame([PERSON, PERSON | {"income": 29_000.0}, PERSON | {"income": 35_000.0}])

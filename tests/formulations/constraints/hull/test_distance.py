@@ -83,6 +83,18 @@ def test_what_showed_one_point_to_be_too_far_shows_it_of_others(norm: Any, limit
     assert (near.may_hold(asked) == (distances <= limit + 1e-6)).all()
 
 
+@pytest.mark.parametrize("norm", ["l1", "linf", "l2"])
+def test_no_point_of_the_hull_is_lost_where_its_columns_are_of_large_numbers(norm: Any) -> None:
+    """Floats are a ten-thousandth apart here, and products with the numbers themselves would lose as much."""
+    rng = np.random.default_rng(0)
+    points = 1e12 + rng.integers(-8192, 8192, (60, 3)) / 8192.0
+    near = NearHull(points, norm, 1e-6, 2e-6)
+    for x in points + rng.integers(-8192, 8192, (60, 3)) / 4096.0:
+        near.holds(x)
+    assert near.may_hold(points).all()
+    assert not near.may_hold(points + 9.0).any()
+
+
 @pytest.mark.long(every=2)
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize("place", [0, 1, 5, 6, 11])
