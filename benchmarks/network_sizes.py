@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
@@ -61,7 +60,9 @@ def main() -> None:
             cell = Cell(data, network, ways, rows, limit_s)
             for way in ways:  # imports and first compilations
                 cell.ask(way, cell.people.iloc[[0]], 1.0)
-            predict(journal, about, cell)
+            predict = "/".join([*about.values(), "predict"])
+            if predict not in journal.done:
+                journal.add(predict, about | {"cpu": common.seconds_of_predict(cell.model, cell.people)})
             for place in range(len(cell.people)):
                 for way in common.rotated(list(ways), place):
                     cell.once(journal, about, place, way, limit_s)
@@ -76,19 +77,6 @@ def main() -> None:
     }
     common.report("network_sizes", TITLE, MEASURES, text_of, record, quick=options.quick)
     journal.close()
-
-
-def predict(journal: common.Journal, about: dict[str, str], cell: Cell) -> None:
-    """Keep the seconds of one ``predict`` of one row, the median of 21."""
-    key = "/".join([*about.values(), "predict"])
-    if key in journal.done:
-        return
-    taken = []
-    for _ in range(21):
-        began = time.process_time()
-        cell.model.predict(cell.people.iloc[[0]])
-        taken.append(time.process_time() - began)
-    journal.add(key, about | {"cpu": float(np.median(taken))})
 
 
 def size(layers: tuple[int, ...]) -> str:
