@@ -23,6 +23,7 @@ import numpy as np
 from ceopt.base.results import Status
 from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
+from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.ties import has_negligible_terms, is_on_lattice, row_relaxation, summation_rounding
 from ceopt.formulations.space.reachable import Interval, Reach, with_others_at_home
@@ -30,6 +31,7 @@ from ceopt.formulations.targets import Labels, Values
 from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import altered
 from ceopt.search import without_program
+from ceopt.search.build_answer import answer_of
 from ceopt.search.conflict import conflict_of
 from ceopt.search.relaxation import LATE, Relaxer, enlargements
 from ceopt.search.solve_check_repair import (
@@ -65,6 +67,33 @@ def with_fewer_columns(state: State) -> State:
         if not is_found:
             return state
     return state
+
+
+def without_free_moves(state: State) -> State:
+    """Take moves of the latest answer back that cost nothing, where it stays an answer."""
+    question = state.question
+    if state.last is None or state.last.answer is None or state.interrupted:
+        return state
+    answer, point = state.answers[-1]
+    before = replace(state, answers=state.answers[:-1])
+    cost = question.cost(point)
+    prediction = None
+    for name in answer.changed:
+        back = {**point, name: question.factual[name]}
+        if question.cost(back) < cost or not before.differs(back):
+            continue
+        check = question.check(back)
+        if check.valid and not check.broken:
+            point = back
+            prediction = check.prediction
+    if prediction is None:
+        return state
+    cluster = nearest_cluster(question.settings.rules, question.space, point)
+    fewer = answer_of(
+        question.prepared, question.factual, point,
+        prediction=prediction, bound=answer.bound, rank=answer.rank, cluster=cluster,
+    )  # fmt: skip
+    return replace(before, answers=(*before.answers, (fewer, point)), last=replace(state.last, answer=fewer))
 
 
 def _may_need_fewer_columns(state: State) -> bool:

@@ -65,6 +65,7 @@ from ceopt.search.phases import (
     look_within_margin,
     look_within_steps,
     with_fewer_columns,
+    without_free_moves,
 )
 from ceopt.search.ranges import with_ranges
 from ceopt.search.solve_check_repair import (
@@ -373,8 +374,10 @@ def _conflict(state: State) -> State:
 
 def _fewer(state: State) -> State:
     settings = state.question.settings
-    if settings.n > 1 and settings.proof:  # alone, an answer may be any of those that cost the same
+    if settings.n > 1 and settings.proof:
         state = with_fewer_columns(state)
+    else:  # alone, an answer may be any of those that cost the same
+        state = without_free_moves(state)
     return replace(state, phase=Phase.NEXT)
 
 

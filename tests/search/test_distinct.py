@@ -371,3 +371,25 @@ def test_ctrl_c_while_fewer_columns_are_looked_for_ends_the_search(monkeypatch: 
     )  # fmt: skip
     assert (sum(runs), runs[-1]) == (1, True)
     assert (len(result), result[0].cost, result.complete) == (1, 3.0, False)
+
+
+@pytest.mark.parametrize("proof", [True, False])
+def test_a_move_that_costs_nothing_is_made_only_where_it_is_needed(proof: bool) -> None:
+    """Alone a cheapest answer also raised what has weight 0, though it reached the target without."""
+    space = ceopt.FeatureSpace([ceopt.Feature("free", kind="integer", lower=0, upper=9, weight=0.0), HOURS, DEBT])
+    row = {"free": 0, "hours": 0, "debt": 0}
+    (answer,) = ceopt.explain(Affine([0.1, 1.0, 1.0], -2.95), row, space, target=AtLeast(0), cost=PLAIN, proof=proof)
+    assert answer.cost == 3.0
+    assert "free" not in answer.changed
+
+
+def test_a_move_that_costs_nothing_stays_where_a_rule_or_the_target_needs_it() -> None:
+    free = ceopt.Feature("free", kind="integer", lower=0, upper=9, weight=0.0)
+    space = ceopt.FeatureSpace([free, HOURS])
+    rules = [ceopt.IfThen(("hours", ">=", 3), ("free", ">=", 4))]
+    (ruled,) = ceopt.explain(
+        Affine([0.1, 1.0], -2.95), {"free": 0, "hours": 0}, space, target=AtLeast(0), cost=PLAIN, constraints=rules
+    )
+    (needed,) = ceopt.explain(Affine([1.0, 1.0], -9.0), {"free": 0, "hours": 0}, space, target=AtLeast(0), cost=PLAIN)
+    assert (needed.cost, needed.changed) == (0.0, ("free",))
+    assert ruled.values["free"] >= 4
