@@ -744,16 +744,21 @@ class ColumnBoxes:
         """
         needs = self.asked.needs + self.aim
         places = np.arange(len(row))
-        for _ in range(_STEPS):
-            numbers, chosen = self._decoded(slopes, shares, view)
+        numbers, chosen = self._decoded(slopes, shares, view)
+        for left in reversed(range(_STEPS)):
             inputs = np.concatenate((numbers - self.columns.origin, chosen), axis=1)
             scores, on = self.asked.scored(inputs)
             self._keep(numbers, chosen, scores, found)
+            if not left:
+                return
             slopes = self.asked.slopes(row, on)
             offset = scores[places, row] - (slopes * inputs).sum(axis=1)
             items = self._items(slopes[:, None], offset[:, None], view)
             _, every = least_to_reach(items, needs[row][:, None])
-            shares = every[:, 0]
+            before = numbers, chosen
+            numbers, chosen = self._decoded(slopes, every[:, 0], view)
+            if all(map(np.array_equal, before, (numbers, chosen))):  # what follows would be the same again
+                return
 
     def _decoded(self, slopes: Floats, shares: Floats, view: _View) -> tuple[Floats, Floats]:
         """Return the numbers (B, n) and indicators of levels (B, L) that the shares of the items stand for."""
@@ -767,13 +772,13 @@ class ColumnBoxes:
         numbers = np.where(rises, columns.ceil(numbers), columns.floor(numbers))
         numbers = np.clip(numbers, boxes.low, boxes.high)
         chosen = np.zeros_like(boxes.left, dtype=np.float64)
-        rows = np.arange(len(shares))
-        for g, (start, end) in enumerate(zip(columns.starts.tolist(), columns.ends.tolist(), strict=True)):
-            own = slice(start, end)
-            moves = shares[:, n * segments + g] > 0.0
-            may = np.where(moves[:, None], boxes.left[:, own], nearest.is_cheapest[:, own])
-            best = np.argmax(np.where(may, slopes[:, n + start : n + end], -np.inf), axis=1)
-            chosen[rows, start + best] = 1.0
+        if len(columns.starts):  # of each column the first of the levels that are best
+            moves = np.repeat(shares[:, n * segments :] > 0.0, columns.sizes, axis=1)
+            may = np.where(moves, boxes.left, nearest.is_cheapest)
+            tables = np.where(may, slopes[:, n:], -np.inf)
+            is_best = tables == np.repeat(np.maximum.reduceat(tables, columns.starts, axis=1), columns.sizes, axis=1)
+            places = np.where(is_best, np.arange(len(columns.prices)), len(columns.prices))
+            chosen[np.arange(len(shares))[:, None], np.minimum.reduceat(places, columns.starts, axis=1)] = 1.0
         for j, choice in columns.amounts:
             numbers[:, j] = np.where(chosen[:, choice] > 0.0, numbers[:, j], columns.origin[j])
         return numbers, chosen
