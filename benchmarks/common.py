@@ -273,21 +273,25 @@ def asked_one_by_one(
     told: tuple[str, Sequence[str], Callable[[dict[str, Any]], str]],
     *,
     quick: bool,
+    so_far: bool = False,
     draw: Callable[[list[dict[str, Any]]], None] | None = None,
 ) -> None:
     """Ask each question that an earlier run with the same settings did not, and report on all.
 
-    ``told``: title, measures and text of :func:`report`. A quick run writes and draws nothing.
+    ``told``: title, measures and text of :func:`report`. A quick run writes and draws nothing; one that reports ``so
+    far`` asks nothing, and its record says what is missing.
     """
     journal = Journal(f"{name}-quick" if quick else name, settings)
-    for key, ask in bar(asks.items(), len(asks)):
-        if key not in journal.done:
-            journal.add(key, ask())
+    left = {} if so_far else {key: ask for key, ask in asks.items() if key not in journal.done}
+    for key, ask in bar(left.items(), len(left)):
+        journal.add(key, ask())
     records = [record for record in journal.records if record["key"] in asks]
-    report(name, *told, {"settings": settings, "records": records}, quick=quick)
+    missing = [key for key in asks if key not in journal.done]
+    report(name, *told, {"settings": settings, "missing": missing, "records": records}, quick=quick)
     if draw is not None and not quick:
         draw(records)
-    journal.close()
+    if not missing:
+        journal.close()
 
 
 def bar(items: Iterable[Any], total: int) -> Any:

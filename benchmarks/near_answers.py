@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"people who are proved too, default {PEOPLE}")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of a proof, default {LIMIT}")
     parser.add_argument("--only", action="append", help="a data set, a model or data/model; nothing is written")
+    parser.add_argument("--so-far", action="store_true", help="write what an interrupted run has found, ask nothing")
     parser.add_argument("--quick", action="store_true", help="ten people, three of them proved; nothing is written")
     options = parser.parse_args()
     if (options.before is None) != (options.prototype is None):
@@ -92,7 +93,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch)
         asks = {f"{data}/{name}": partial(one_model, data, name, settings, path, prototype) for data, name in tasks}
-        common.asked_one_by_one("near_answers", settings, asks, (TITLE, MEASURES, text_of), quick=quick)
+        told = (TITLE, MEASURES, text_of)
+        common.asked_one_by_one("near_answers", settings, asks, told, quick=quick, so_far=options.so_far)
 
 
 def one_model(
@@ -206,8 +208,10 @@ def text_of(record: dict[str, Any]) -> str:
     others = sum(not same(p[ALONE]["cost"], p[f"{COHORT}, cost"]) for one in records for p in one["people"])
     head_of_costs = ["data", "model", "answered", "missed where there is an answer", "proved", "excess: near"]
     head_of_costs += ["prototype, short", "prototype, long", "the prototype is cheaper"]
+    missing = f"Not asked yet: {', '.join(record['missing'])}." if record["missing"] else ""
     parts = [
         about,
+        *filter(None, [missing]),
         f"{invalid} invalid answers; alone {others} people got another cost than in the cohort.",
         "## Seconds",
         common.markdown_table(head, times),
