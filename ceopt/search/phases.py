@@ -80,7 +80,7 @@ def without_free_moves(state: State) -> State:
     prediction = None
     for name in answer.changed:
         back = {**point, name: question.factual[name]}
-        if question.cost(back) < cost or not before.differs(back):
+        if question.cost(back) != cost or not before.differs(back):  # under joint costs a way back may cost more
             continue
         check = question.check(back)
         if check.valid and not check.broken:
