@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import ceopt
 from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.space.reachable import Interval, reach_of
-from ceopt.search import without_program
+from ceopt.search import network_boxes, without_program
 from ceopt.search.network_boxes import least_by_boxes
 from ceopt.search.prepare import prepare
 from ceopt.search.search import search
@@ -164,6 +164,25 @@ def test_the_optimum_is_that_of_the_program(seed: int, monkeypatch: pytest.Monke
 def test_a_person_is_settled_without_a_program() -> None:
     found = [search(*asked(seed)) for seed in range(0, 12, 2)]
     assert "bound" in {result.proof for result in found if len(result)}
+
+
+def test_a_search_that_divides_box_after_box_is_given_up_with_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two and a half seconds went into boxes of people whom a program then settled in half a second."""
+    monkeypatch.setattr(network_boxes, "_GIVEN_UP", (1, 0.0))
+    given_up = 0
+    for seed in range(0, 24, 2):
+        prepared, row = asked(seed)
+        factual = prepared.space.row(row)
+        reach = reach_of(prepared.space, factual)
+        found = least_by_boxes(prepared, factual, reach, keeps=bool)
+        with monkeypatch.context() as patched:
+            patched.setattr(network_boxes, "_GIVEN_UP", (1, math.inf))
+            whole = least_by_boxes(prepared, factual, reach, keeps=bool)
+        assert found is not None
+        assert whole is not None
+        assert found.bound <= whole.bound * (1.0 + 1e-9)
+        given_up += found.bound < whole.bound * (1.0 - 1e-9)
+    assert given_up > 2
 
 
 def test_a_network_that_is_too_large_and_a_joint_cost_are_left_to_the_program() -> None:
