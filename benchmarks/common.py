@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,16 @@ def load(name: str) -> Task:
         return Task(bunch, bunch.data[part], bunch.target[part], bunch.data[~part])
     train, others, labels, _ = train_test_split(bunch.data, bunch.target, test_size=0.3, random_state=SEED)
     return Task(bunch, train, labels, others)
+
+
+def as_amounts(task: Task) -> Task:
+    """Return the task with codes of a column as amounts and levels like the others, which is how a peer has them."""
+    schema = schema_of(task.bunch.name)
+    features = [
+        replace(feature, codes=(), code_labels=(), lower=schema[feature.name].get("lower", feature.lower))
+        for feature in task.bunch.space
+    ]
+    return replace(task, bunch=replace(task.bunch, space=ceopt.FeatureSpace(features)))
 
 
 def groups_of(name: str) -> dict[str, list[str]]:

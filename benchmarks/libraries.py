@@ -143,7 +143,7 @@ def main() -> None:
     data_sets = common.DATA_SETS[:1] if options.quick else common.DATA_SETS
     with common.bar(None, len(data_sets) * len(KINDS)) as bar, threadpool_limits(1):
         for data_set in data_sets:
-            task = common.load(data_set)
+            task = common.as_amounts(common.load(data_set))  # which is how a peer has them
             for name in KINDS:
                 bar.set_description(f"{data_set} {name}")
                 if f"{data_set}/{name}" not in journal.done:

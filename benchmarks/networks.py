@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections import Counter
 from typing import Any, NamedTuple, final
@@ -17,7 +16,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-import ceopt
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
@@ -53,7 +51,7 @@ class Cell:
     """A network on a data set: read once, then asked for each person in every way."""
 
     def __init__(self, data_set: str, network: MLPClassifier, ways: dict[str, Way], rows: int, limit_s: float) -> None:
-        self.task, self.ways = as_amounts(common.load(data_set)), ways
+        self.task, self.ways = common.as_amounts(common.load(data_set)), ways
         self.model: Pipeline = common.fit(self.task, network)
         self.people = common.rejected(self.task, self.model, rows)
         self.prepared: dict[str, Prepared] = {
@@ -136,16 +134,6 @@ def main() -> None:
 def _not_asked(limit_s: float, cpu_s: float) -> dict[str, Any]:
     """Return the record of a way whose median is known: it timed out on more than half of the people already."""
     return {"status": "not asked", "seconds": limit_s, "cpu": cpu_s, "timed_out": True}
-
-
-def as_amounts(task: common.Task) -> common.Task:
-    """Return the task with codes of a column as amounts and levels like the others, which is how a peer has them."""
-    schema = common.schema_of(task.bunch.name)
-    features = [
-        dataclasses.replace(feature, codes=(), code_labels=(), lower=schema[feature.name].get("lower", feature.lower))
-        for feature in task.bunch.space
-    ]
-    return dataclasses.replace(task, bunch=dataclasses.replace(task.bunch, space=ceopt.FeatureSpace(features)))
 
 
 ABOUT = (
