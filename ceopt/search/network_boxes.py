@@ -71,9 +71,9 @@ _SLOPES: Final = (0.0, None)
 WORK: Final = 100_000_000
 #: What bounding a box takes beside its arithmetic, in the same unit.
 _OF_A_BOX: Final = 8_000
-#: A search is given up once so many boxes were bounded, if more than this share of them is still to be divided: a
-#: division that settles neither half leaves one more each time. Of 40 people of HELOC none was settled who had .34.
-_GIVEN_UP: Final = (1_000, 0.375)
+#: A search is given up once more boxes are still to be divided than so many, and this share of those that were bounded:
+#: a division that settles neither half leaves one more each time. Of 40 people of HELOC 26 were settled, none with more.
+_GIVEN_UP: Final = (250, 1.0 / 6.0)
 #: Fewest boxes for which a network is not too large.
 _FEWEST: Final = 100
 #: Most entries of the arrays of the boxes that are divided at once.
@@ -528,7 +528,8 @@ class ColumnBoxes:
             children = self._halves(boxes.of(order[:at_once]))
             boxes = self._bounded(children, found).and_of(boxes.of(order[at_once:]))
             boxes = self._open(boxes, found)
-            if found.boxes >= _GIVEN_UP[0] and len(boxes.bound) > _GIVEN_UP[1] * found.boxes:
+            few, share = _GIVEN_UP
+            if len(boxes.bound) > few + share * found.boxes:
                 break
         found.bound = min(found.bound, found.cost, *boxes.bound.tolist())
         if found.bound >= found.cost * (1.0 - 10.0 * BOX_BOUND_ROUNDING):

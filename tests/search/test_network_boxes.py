@@ -168,7 +168,7 @@ def test_a_person_is_settled_without_a_program() -> None:
 
 def test_a_search_that_divides_box_after_box_is_given_up_with_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two and a half seconds went into boxes of people whom a program then settled in half a second."""
-    monkeypatch.setattr(network_boxes, "_GIVEN_UP", (1, 0.0))
+    monkeypatch.setattr(network_boxes, "_GIVEN_UP", (0, 0.0))
     given_up = 0
     for seed in range(0, 24, 2):
         prepared, row = asked(seed)
@@ -176,7 +176,7 @@ def test_a_search_that_divides_box_after_box_is_given_up_with_its_bound(monkeypa
         reach = reach_of(prepared.space, factual)
         found = least_by_boxes(prepared, factual, reach, keeps=bool)
         with monkeypatch.context() as patched:
-            patched.setattr(network_boxes, "_GIVEN_UP", (1, math.inf))
+            patched.setattr(network_boxes, "_GIVEN_UP", (math.inf, 0.0))
             whole = least_by_boxes(prepared, factual, reach, keeps=bool)
         assert found is not None
         assert whole is not None
