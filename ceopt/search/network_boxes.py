@@ -72,7 +72,7 @@ WORK: Final = 100_000_000
 #: What bounding a box takes beside its arithmetic, in the same unit.
 _OF_A_BOX: Final = 8_000
 #: A search is given up once more boxes are still to be divided than so many, and this share of those that were bounded:
-#: a division that settles neither half leaves one more each time. Of 40 people of HELOC 26 were settled, none with more.
+#: a division that settles neither half leaves one more each time. None of 26 people of HELOC who were settled had more.
 _GIVEN_UP: Final = (250, 1.0 / 6.0)
 #: Fewest boxes for which a network is not too large.
 _FEWEST: Final = 100
