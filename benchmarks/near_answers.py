@@ -208,7 +208,7 @@ def text_of(record: dict[str, Any]) -> str:
     others = sum(not same(p[ALONE]["cost"], p[f"{COHORT}, cost"]) for one in records for p in one["people"])
     head_of_costs = ["data", "model", "answered", "missed where there is an answer", "proved", "excess: near"]
     head_of_costs += ["prototype, short", "prototype, long", "the prototype is cheaper"]
-    missing = f"Not asked yet: {', '.join(record['missing'])}." if record["missing"] else ""
+    missing = f"Not asked yet: {', '.join(record['missing'])}." if record.get("missing") else ""
     parts = [
         about,
         *filter(None, [missing]),
