@@ -304,6 +304,12 @@ def asked_one_by_one(
         journal.close()
 
 
+def not_asked_yet(record: Mapping[str, Any]) -> list[str]:
+    """Return the line that says what an interrupted run has not asked; none where it asked all."""
+    missing = record.get("missing")
+    return [f"Not asked yet: {', '.join(missing)}."] if missing else []
+
+
 def bar(items: Iterable[Any], total: int) -> Any:
     """Show progress on standard error."""
     return tqdm(items, total=total, unit="row", file=sys.stderr)

@@ -199,7 +199,7 @@ def earlier_commits(record: dict[str, Any]) -> list[str]:
             by_commit.setdefault(one["commit"], []).append(f"{one['data']} {one['model']}")
     told = [f"at `{commit}` {', '.join(names)}" for commit, names in by_commit.items()]
     found = [f"Measured at an earlier commit: {'; '.join(told)}."] if told else []
-    return [*found, *([f"Not asked yet: {', '.join(record['missing'])}."] if record["missing"] else [])]
+    return [*found, *common.not_asked_yet(record)]
 
 
 def by_way(people: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -208,10 +208,9 @@ def text_of(record: dict[str, Any]) -> str:
     others = sum(not same(p[ALONE]["cost"], p[f"{COHORT}, cost"]) for one in records for p in one["people"])
     head_of_costs = ["data", "model", "answered", "missed where there is an answer", "proved", "excess: near"]
     head_of_costs += ["prototype, short", "prototype, long", "the prototype is cheaper"]
-    missing = f"Not asked yet: {', '.join(record['missing'])}." if record.get("missing") else ""
     parts = [
         about,
-        *filter(None, [missing]),
+        *common.not_asked_yet(record),
         f"{invalid} invalid answers; alone {others} people got another cost than in the cohort.",
         "## Seconds",
         common.markdown_table(head, times),

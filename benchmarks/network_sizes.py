@@ -50,23 +50,16 @@ def main() -> None:
         for data, layers, ways in cells:
             about = {"data": data, "network": size(layers)}
             bar.set_description(" ".join(about.values()))
-            if all(
-                "/".join([*about.values(), str(place), way]) in journal.done for place in range(rows) for way in ways
-            ):
+            if networks.is_asked(journal, about, ways, rows):
                 bar.update(rows * len(ways))
                 continue
             stops = data not in TO_THE_END
             network = MLPClassifier(layers, early_stopping=stops, random_state=common.SEED)
             cell = Cell(data, network, ways, rows, limit_s)
-            for way in ways:  # imports and first compilations
-                cell.ask(way, cell.people.iloc[[0]], 1.0)
             predict = "/".join([*about.values(), "predict"])
             if predict not in journal.done:
                 journal.add(predict, about | {"cpu": common.seconds_of_predict(cell.model, cell.people)})
-            for place in range(len(cell.people)):
-                for way in common.rotated(list(ways), place):
-                    cell.once(journal, about, place, way, limit_s)
-                    bar.update()
+            cell.asked(journal, about, limit_s, bar)
     asked = {(data, size(layers)) for data, layers, _ in cells}
     kept = [r for r in journal.records if (r["data"], r["network"]) in asked]
     record = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple, final
 
 import answers
@@ -65,6 +66,8 @@ class Cell:
             if way.who == "ceopt"
         }
         self.margin = next(iter(self.prepared.values())).margin
+        for name in ways:  # imports and first compilations
+            self.ask(name, self.people.iloc[[0]], 1.0)
 
     def ask(self, name: str, row: pd.DataFrame, limit_s: float) -> dict[str, Any]:
         """Ask for one person in one way; the clock covers building, solving, and ceopt's start and checks."""
@@ -90,6 +93,13 @@ class Cell:
         record: dict[str, Any] = {"status": str(result.status), "size": sizes[0] if sizes else {}}
         record |= {"proof": result.proof, "bound": result.bound, "timings": dict(result.timings)}
         return record | ({"cost": result[0].cost, "found": result[0].frame} if len(result) else {})
+
+    def asked(self, journal: common.Journal, about: dict[str, Any], limit_s: float, bar: Any) -> None:
+        """Ask for everyone in every way, interleaved, where the journal has no answer yet."""
+        for place in range(len(self.people)):
+            for name in common.rotated(list(self.ways), place):
+                self.once(journal, about, place, name, limit_s)
+                bar.update()
 
     def once(self, journal: common.Journal, about: dict[str, Any], place: int, name: str, limit_s: float) -> None:
         """Ask for one person in one way where the journal has no answer yet and the way's median is open."""
@@ -117,18 +127,19 @@ def main() -> None:
     with common.bar(None, len(DATA_SETS) * rows * len(ways)) as bar, threadpool_limits(1):
         for data_set in DATA_SETS:
             bar.set_description(data_set)
-            if all(f"{data_set}/{place}/{way}" in journal.done for place in range(rows) for way in ways):
+            about = {"data": data_set}
+            if is_asked(journal, about, ways, rows):
                 bar.update(rows * len(ways))
                 continue
             network = MLPClassifier((WIDTH, WIDTH), early_stopping=True, random_state=common.SEED)
-            cell = Cell(data_set, network, ways, rows, limit_s)
-            for way in ways:  # imports and first compilations
-                cell.ask(way, cell.people.iloc[[0]], 1.0)
-            for place in range(len(cell.people)):
-                for way in common.rotated(list(ways), place):
-                    cell.once(journal, {"data": data_set}, place, way, limit_s)
-                    bar.update()
+            Cell(data_set, network, ways, rows, limit_s).asked(journal, about, limit_s, bar)
     write(journal, settings, quick=options.quick)
+
+
+def is_asked(journal: common.Journal, about: dict[str, Any], ways: Iterable[str], rows: int) -> bool:
+    """Whether the journal has everyone's answers in every way."""
+    cell = "/".join(map(str, about.values()))
+    return all(f"{cell}/{place}/{way}" in journal.done for place in range(rows) for way in ways)
 
 
 def _not_asked(limit_s: float, cpu_s: float) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
 
 if TYPE_CHECKING:
-    from ceopt.formulations.constraints.rule import PointJudge
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.prepare import Prepared
@@ -148,12 +147,14 @@ class AbstractNearPeople(ABC):
         self.is_slow = any(rule.slow for rule in settings.rules)
         #: How many points slow rules may still be asked about.
         self.slowly = _SLOWLY * len(people)
-        self._judges: dict[int, list[PointJudge]] = {}
+        rules = sorted(settings.rules, key=attrgetter("slow"))
+        #: Who tells which points of a person keep each rule, the slow last.
+        self.judges = [[rule.judge(prepared.space, factual) for rule in rules] for factual, _ in people]
         #: No answer has a lower objective.
         self.bounds = np.zeros(len(people))
         #: How many answers are wanted of each, and how many of them are to come from here: no further ones of a proof.
         self.count = prepared.settings.n
-        self.own = 1 if prepared.settings.proof else self.count
+        self.count_here = 1 if prepared.settings.proof else self.count
         #: Objective of the cheapest point met so far, and of the last one that is wanted, below which others are.
         self.best = np.full(len(people), np.inf)
         self.most = self.best.copy()
@@ -236,7 +237,7 @@ class AbstractNearPeople(ABC):
             self.look_at(everybody, self.most[everybody])
             self.climb_from_home(self.open(everybody), self.tastes)
             self.swap(self.open(everybody))
-            left = everybody[np.isinf((self.best if self.own == 1 else self.most)[everybody])]
+            left = everybody[np.isinf((self.best if self.count_here == 1 else self.most)[everybody])]
             if len(left):
                 self.look_at(left, self.most[left])
                 self.begin_from_rows(left, _MORE_ROWS)
@@ -256,7 +257,7 @@ class AbstractNearPeople(ABC):
     def open(self, who: Ints) -> Ints:
         """Return those whose best point a bound does not prove yet, or of whom more is wanted."""
         enough = self.bounds[who] * (1.0 + self.prepared.settings.relative_gap)
-        return who[(self.best[who] > enough) | (self.own > 1)]
+        return who[(self.best[who] > enough) | (self.count_here > 1)]
 
     def objectives(self, who: Ints, states: States) -> Floats:
         """Return the objective of states, (B,)."""
@@ -306,7 +307,7 @@ class AbstractNearPeople(ABC):
             after[left[kept]] = trials[kept]
             taken[left[kept]] = True
             open_[left[~kept], places[~kept]] = np.inf
-            left = left[~kept & ~(self.is_slow & (asked[left] >= _HELD_SLOWLY))]
+            left = left[~kept & (asked[left] < _HELD_SLOWLY)]
         self.offer(who[taken], after[taken])
         return after
 
@@ -327,17 +328,10 @@ class AbstractNearPeople(ABC):
         points = self.coordinates(who, states)
         for i in np.unique(who).tolist():
             own = np.flatnonzero(who == i)
-            for judge in self.judges(i):
+            for judge in self.judges[i]:
                 if judge.rule.slow:
                     kept[own] &= judge.may_keep(points[own])
         return kept
-
-    def judges(self, i: int) -> list[PointJudge]:
-        """Return who tells which points of a person keep each rule, the slow last."""
-        if i not in self._judges:
-            rules = sorted(self.prepared.settings.rules, key=attrgetter("slow"))
-            self._judges[i] = [rule.judge(self.prepared.space, self.people[i][0]) for rule in rules]
-        return self._judges[i]
 
     def keeps_rules(self, who: Ints, states: States) -> Bools:
         """Return which states keep the rules."""
@@ -346,7 +340,7 @@ class AbstractNearPeople(ABC):
             own = np.flatnonzero(who == i)
             points = self.coordinates(who[own], states[own])
             keeps = self._are_in_reach(points, self.people[i][1]) if self.is_mended else np.ones(len(own), dtype=bool)
-            for judge in self.judges(i):
+            for judge in self.judges[i]:
                 if judge.rule.slow:
                     self.slowly -= int(keeps.sum())
                     if self.slowly < 0:
@@ -463,7 +457,7 @@ class AbstractNearPeople(ABC):
 
     def swap(self, who: Ints) -> None:
         """From the cheapest points of each, take one change back, wholly or in part, and make others."""
-        most = max(self.improved, self.own)
+        most = max(self.improved, self.count_here)
         done: set[tuple[int, bytes]] = set()
         for step in range(_SWAPPED):
             pairs = [(i, state) for i in who.tolist() for state in self.cheapest(i, most)]

@@ -260,9 +260,7 @@ def init(
     predictions: Predictions | None = None,
 ) -> State:
     """Return the first state of a search; its phase is END if the row already meets the target and every rule."""
-    stopwatch = Stopwatch(time.perf_counter(), read_s=0.0)
-    if began is not None:
-        stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)
+    stopwatch = Stopwatch(began)
     with stopwatch.counting("start"):
         person = row if isinstance(row, Person) else person_of(prepared, row)
         own = prepared.for_person(person.factual, person.reach)
@@ -376,7 +374,7 @@ def _fewer(state: State) -> State:
     settings = state.question.settings
     if settings.n > 1 and settings.proof:
         state = with_fewer_columns(state)
-    else:  # alone, an answer may be any of those that cost the same
+    else:  # otherwise an answer may be any of those that cost the same, but for moves that nothing needs
         state = without_free_moves(state)
     return replace(state, phase=Phase.NEXT)
 
@@ -805,7 +803,7 @@ def result_without_model(settings: Settings, space: FeatureSpace, row: Any, *, s
         factual=factual,
         complete=False,
         reason=used_up(settings.limit_s(), stage),
-        timings=Stopwatch(began, read_s=time.perf_counter() - began).timings(),
+        timings=Stopwatch(began).timings(),
         versions=dict(versions("pyomo", "highspy")),
         options=options,
         target=printable(str(options["target"])),

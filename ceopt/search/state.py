@@ -88,16 +88,18 @@ class Phase(Enum):
 class Stopwatch:
     """Seconds spent by phase; ``check`` is decoding and rules, ``predict`` the user's own model.
 
-    ``longest_call_s`` is the longest single call of the user's own model.
+    What passed since the call ``began`` is ``read``; without that the stopwatch begins now. ``longest_call_s`` is the
+    longest single call of the user's own model.
     """
 
     __slots__ = ("began", "longest_call_s", "seconds")
 
-    def __init__(self, began: float, *, read_s: float) -> None:
-        self.began = began
+    def __init__(self, began: float | None = None) -> None:
+        now = time.perf_counter()
+        self.began = now if began is None else began
         self.longest_call_s = 0.0
         self.seconds = dict.fromkeys("read start build lower solve check predict".split(), 0.0)
-        self.seconds["read"] = read_s
+        self.seconds["read"] = now - self.began
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:

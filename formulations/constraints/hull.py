@@ -32,6 +32,7 @@ from ceopt.solvers.checks import (
     AllOf,
     Choice,
     Flag,
+    Floats,
     Instance,
     ListOf,
     OrNone,
@@ -45,7 +46,6 @@ from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.solvers.checks import Floats
 
 # ==== A hull rule in a sentence, and in code that fits on a line ======================================================
 

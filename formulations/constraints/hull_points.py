@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
@@ -38,6 +38,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
 # ==== Groups of rows, each with a hull of its own: by k-means, by a clusterer of scikit-learn, or as labelled =========
@@ -819,20 +820,18 @@ class HullPoints:
         """
         places = [j for j, column in enumerate(self.columns) if column.has(point[column.name])]
         amounts = [float(self.columns[j].of(np.float64(point[self.columns[j].name]))) for j in places]  # type: ignore[arg-type]
-        if len(self.labels) == 1 and len(places) == len(self.columns):
-            return np.array(amounts), [self.values]
-        clusters = [self.values[np.ix_(self.cluster == k, places)] for k in range(len(self.labels))]
+        clusters = self.of_clusters()
+        if len(places) < len(self.columns):
+            clusters = [np.take(own, places, axis=1) for own in clusters]
         return np.array(amounts), clusters
 
     def seen_together(self, space: FeatureSpace, points: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return points (n, d) as the hull sees them, (n, D), and which hold an amount in every column of it."""
-        held = [points[:, space.names.index(column.name)] for column in self.columns]
-        has_all = np.ones(len(points), dtype=bool)
-        for column, values in zip(self.columns, held, strict=True):
-            distinct, at = np.unique(values, return_inverse=True)
-            has_all &= np.array([column.has(value) for value in distinct.tolist()], dtype=bool)[at]
-        seen = [column.of(values) for column, values in zip(self.columns, held, strict=True)]
-        return np.column_stack(seen).reshape(len(points), len(self.columns)).astype(np.float64), has_all
+        return _seen(self.columns, [space[name] for name in {column.name for column in self.columns}], space, points)
+
+    def of_clusters(self) -> list[Floats]:
+        """Return the points of each cluster."""
+        return np.split(self.values, np.searchsorted(self.cluster, np.arange(1, len(self.labels))))
 
     def tolerance(self, radius: float) -> float:
         """Return by how much a point may be farther than a radius and counts as within it."""
@@ -841,10 +840,7 @@ class HullPoints:
     def within_distance(self, norm: Norm, radius: float) -> list[NearHull]:
         """Return the hull of each cluster, to be asked what is within a radius."""
         allowed = self.tolerance(radius)
-        return [
-            NearHull(self.values[self.cluster == k], norm, radius + allowed, radius + 2.0 * allowed)
-            for k in range(len(self.labels))
-        ]
+        return [NearHull(own, norm, radius + allowed, radius + 2.0 * allowed) for own in self.of_clusters()]
 
     def first(self) -> Places | None:
         """Return the places of points that a program may begin with where there are many: the ends, and some others."""
@@ -882,11 +878,7 @@ def hull_points(
             if rank not in codes:
                 columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name], codes))
     checkpoint(_FINDING_POINTS)
-    by_name = dict(zip(space.names, rows.T, strict=True))
-    values = np.column_stack([column.of(by_name[column.name]) for column in columns])
-    is_whole = np.ones(len(rows), dtype=bool)
-    for f in space:
-        is_whole &= ~f.are_labels(by_name[f.name])
+    values, is_whole = _seen(columns, space, space, rows)
     drawn = np.flatnonzero(is_whole)
     if not len(drawn):
         but = f"each of its {counted(len(rows), 'row')} lacks a cell or holds a code"
@@ -912,6 +904,17 @@ def hull_points(
         count=int((cluster >= 0).sum()),
         given=len(rows),
     )
+
+
+def _seen(
+    columns: Sequence[HullColumn], features: Iterable[Feature], space: FeatureSpace, rows: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return rows (n, d) in the columns of a hull, (n, D), and which of them hold an amount of all features."""
+    by_name = dict(zip(space.names, rows.T, strict=True))
+    is_whole = np.ones(len(rows), dtype=bool)
+    for feature in features:
+        is_whole &= ~feature.are_labels(by_name[feature.name])
+    return np.column_stack([column.of(by_name[column.name]) for column in columns]), is_whole
 
 
 def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
