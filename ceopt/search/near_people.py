@@ -404,7 +404,7 @@ class AbstractNearPeople(ABC):
             with np.errstate(invalid="ignore"):  # where no score has the label, both are infinite
                 gain = np.minimum(found, 0.0) - slacks[:, None]
             added = np.maximum(after - self.objectives(who, states)[:, None], CHEAPER_START)
-            useful = wanted & (after < below[:, None]) & (found < 0.0) & (gain > self.unsure)
+            useful = wanted & (after < below[:, None]) & (found < -self.unsure) & (gain > self.unsure)
             merit = np.full(after.shape, -np.inf)
             merit[useful] = self.merit(gain[useful], added[useful])
             merit *= taste[:, self.column_of]

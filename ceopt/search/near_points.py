@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -54,8 +54,11 @@ if TYPE_CHECKING:
     from ceopt.search.prepare import Prepared
     from ceopt.solvers.checks import Floats
 
-#: Runs times states that are scanned at once, and leaves times people who are searched for together.
+#: Runs times states that are scanned at once.
 _AT_ONCE: Final = 2_000_000
+#: People who are searched for together, and leaves times such people: more have too few near leaves in common.
+_TOGETHER: Final = 5
+_SHARED: Final = 16_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 8, 2000
 #: Changes that are made at last for one that is taken back.
@@ -259,13 +262,12 @@ class NearSearch:
         What the target needs of the leaves.
     """
 
-    #: People are searched for together.
-    is_alone: ClassVar[bool] = False
-
     def __init__(self, prepared: Prepared, need: TreeNeed) -> None:
         self.prepared = prepared
         self.need = need
         self.boxes = leaf_boxes(prepared.predictor)
+        #: How many people are searched for together.
+        self.width = max(1, min(_TOGETHER, _SHARED // max(len(self.boxes.tree), 1)))
         sizes = [count_cells(self.boxes, prepared.space[name]) for name in prepared.space.names]
         #: Where the cells of each column begin, and M, (d + 1,).
         self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
@@ -352,10 +354,9 @@ class NearSearch:
 
     def run(self, people: Sequence[Person]) -> list[Met]:
         """Return what is met for people, each given in coordinates and with their reach."""
-        width = max(1, _AT_ONCE // max(len(self.boxes.tree), 1))
         found: list[Met] = []
-        for k in range(0, len(people), width):
-            found += _NearPeople(self, people[k : k + width]).met()
+        for k in range(0, len(people), self.width):
+            found += _NearPeople(self, people[k : k + self.width]).met()
         return found
 
 

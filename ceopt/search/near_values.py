@@ -71,7 +71,7 @@ _CLIMBS, _SAMPLED = 4, 500
 #: Points of a person that are swapped where scores change from cell to cell alone.
 _IMPROVED: Final = 4
 #: People who are searched for together.
-_TOGETHER: Final = 64
+_TOGETHER: Final = 32
 #: Points that a model is asked about at once; points times trees in all, about two seconds, and what stands for the
 #: trees of a model that has none.
 _SCORED, _WORK, _NETWORK = 4000, 20_000_000, 20
@@ -145,9 +145,6 @@ class NearValues:
         settings = prepared.settings
         space = prepared.space
         predictor = prepared.predictor
-        #: Whether people are searched for one by one.
-        self.is_alone = slack_of is not None or predictor.is_trees or not takes_sums(settings, space)
-        self.is_alone |= any(overrides(rule, "stand_ins") for rule in settings.rules)
         is_added_up = isinstance(predictor.core, AbstractLayers) and not predictor.encoding.is_wide
         can_add_up = (
             is_added_up
@@ -162,6 +159,12 @@ class NearValues:
         self.quantiles = [self._quantiles(j, feature) for j, feature in enumerate(space)]
         #: By column its levels, or what else a number may be than an amount.
         self.labels = [_labels(feature) for feature in space]
+        is_alone = slack_of is not None or predictor.is_trees or not takes_sums(settings, space)
+        is_alone |= any(overrides(rule, "stand_ins") for rule in settings.rules)
+        neurons = 1 if self.scores is None else self.scores.width
+        places = sum(map(len, self.labels)) + _AMOUNTS * len(self.labels)
+        #: How many people are searched for together.
+        self.width = 1 if is_alone else max(1, min(_TOGETHER, _AT_ONCE // (neurons * places)))
 
     def _quantiles(self, j: int, feature: Feature) -> Floats:
         values = self.rows[:, j]
@@ -172,12 +175,9 @@ class NearValues:
 
     def run(self, people: Sequence[Person], fitted: Prepared | None = None) -> list[Met]:
         """Return what is met for people, each given in coordinates and with their reach; or for one, with margins."""
-        neurons = 1 if self.scores is None else self.scores.width
-        places = sum(map(len, self.labels)) + _AMOUNTS * len(self.labels)
-        width = 1 if self.is_alone else max(1, min(_TOGETHER, _AT_ONCE // (neurons * places)))
         found: list[Met] = []
-        for k in range(0, len(people), width):
-            found += _ValuePeople(self, people[k : k + width], fitted).met()
+        for k in range(0, len(people), self.width):
+            found += _ValuePeople(self, people[k : k + self.width], fitted).met()
         return found
 
 

@@ -4,7 +4,9 @@ A point of the solver is decoded to a row in the units of the data. The user's o
 rule is evaluated on it without Pyomo; only a row that passes both is an answer. :func:`init` ends the search for a row
 that needs no change. All others go through these phases, each a step from one state to another::
 
-    START          look for cheap starting points, and for a bound     solve_check_repair.py, without_program.py
+    START          look for cheap starting points                      solve_check_repair.py
+      |
+    LEAST          and for a bound                                     without_program.py
       |
     BOUND          does it settle the search? Then on to LIMIT or      without_program.py
       |            WIDER_RULES
@@ -217,11 +219,11 @@ def _run(state: State, *, until_check: bool = False) -> State:
     With ``until_check``, or the next one in which a point is to be checked.
     """
     try:
-        with until(state.question.deadline):
-            while not done(state):
+        while not done(state):
+            with until(state.question.deadline):
                 state = step(state)
-                if until_check and _to_be_checked(state) is not None:
-                    break
+            if until_check and _to_be_checked(state) is not None:
+                break
     except OutOfTimeError as error:
         return _end_for_time(replace(state, stage=error.stage))
     except KeyboardInterrupt:
@@ -311,6 +313,10 @@ def step(state: State) -> State:
 def _start(state: State) -> State:
     if not has_boxes(state):  # which take less than the search for a start
         state = find_starts(state)
+    return replace(state, phase=Phase.LEAST)
+
+
+def _least(state: State) -> State:
     return replace(with_bound(state.looking_for_next()), phase=Phase.BOUND)
 
 
@@ -396,6 +402,7 @@ def _next(state: State) -> State:
 
 _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
     Phase.START: _start,
+    Phase.LEAST: _least,
     Phase.BOUND: _bound,
     Phase.PROGRAM: _program,
     Phase.CHECK: check_solved,
@@ -409,7 +416,10 @@ _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
 
 
 #: What counts the seconds of a step that nothing in it counts by itself; "check" where none is named.
-_COUNTED: Final = {Phase.START: "start", Phase.BOUND: "start", Phase.PROGRAM: "build", Phase.MARGIN: "build"}
+_COUNTED: Final = {
+    **dict.fromkeys((Phase.START, Phase.LEAST, Phase.BOUND), "start"),
+    **dict.fromkeys((Phase.PROGRAM, Phase.MARGIN), "build"),
+}
 
 
 def _end_for_time(state: State) -> State:

@@ -142,9 +142,12 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
         first_deadline = began + _START_TIME_SHARE * (question.deadline - began)
         fitted = replace(question.prepared, margin=state.margin)
         try:
-            met = question.predictions.met(fitted, question.factual, person.reach, (first_deadline, question.deadline))
+            met, shared_s = question.predictions.met(fitted, person, (first_deadline, question.deadline))
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
+        question.stopwatch.share("start", shared_s)
+        question = replace(question, deadline=question.deadline - shared_s)
+        state = replace(state, question=question)
     if met.bound > 0.0 and predictor.is_trees and not settings.proof and question.takes_bounds:
         state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
     return _with_starts(state, [(question.cost(point), point) for point in points_of(question.space, met.points)])

@@ -5,6 +5,7 @@ States are immutable: each step returns a new one. Only the stopwatch is updated
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ from ceopt.base.results import Status
 from ceopt.base.said import said
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.predictors.reaches import slack
-from ceopt.formulations.space.reachable import Interval, Levels, Reach, reach_of
+from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 from ceopt.oracle.model import Check, broken_rules
-from ceopt.oracle.rows import coordinates_of, points_of
+from ceopt.oracle.rows import coordinates_of
 from ceopt.search.least_costs import LeastCost
 from ceopt.search.near_people import Met
 from ceopt.search.near_points import NearSearch
@@ -28,7 +29,7 @@ from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.nearer import Point, Start
 from ceopt.search.ranked_sums import PersonSums
 from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
-from ceopt.solvers.deadline import without_deadline
+from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.predictors.pruned_leaves import PersonCells
     from ceopt.formulations.predictors.tree_bounds import TreeNeed
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.search.prepare import Prepared
@@ -55,6 +57,8 @@ _QUICK_CALL_S: Final = 0.02
 _MOST_PREDICTIONS: Final = 1000
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
+#: A point's coordinates, column by column.
+Key: TypeAlias = tuple[float, ...]
 
 
 class Phase(Enum):
@@ -62,6 +66,8 @@ class Phase(Enum):
 
     #: Collect known feasible points, before any program.
     START = auto()
+    #: What does the least cost have to be, without a program?
+    LEAST = auto()
     #: Is what is in hand as cheap as a bound says?
     BOUND = auto()
     #: Solve a program for the next answer.
@@ -92,31 +98,38 @@ class Stopwatch:
     longest single call of the user's own model.
     """
 
-    __slots__ = ("began", "longest_call_s", "seconds")
+    __slots__ = ("_shared_s", "began", "longest_call_s", "seconds")
 
     def __init__(self, began: float | None = None) -> None:
         now = time.perf_counter()
         self.began = now if began is None else began
         self.longest_call_s = 0.0
+        self._shared_s = 0.0
         self.seconds = dict.fromkeys("read start build lower solve check predict".split(), 0.0)
         self.seconds["read"] = now - self.began
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:
         """Add the time of the enclosed block to a phase, less what it adds to others, also if it raises."""
-        began = time.perf_counter()
+        began = time.perf_counter() + self._shared_s
         before = sum(self.seconds.values())
         try:
             yield
         finally:
             elsewhere = sum(self.seconds.values()) - before
-            self.add({phase: max(time.perf_counter() - began - elsewhere, 0.0)})
+            self.add({phase: max(time.perf_counter() + self._shared_s - began - elsewhere, 0.0)})
 
     def add(self, seconds: Mapping[str, float]) -> None:
         """Add seconds that were measured elsewhere."""
         for phase, spent in seconds.items():
             self.seconds[phase] += spent
         self.longest_call_s = max(self.longest_call_s, seconds.get("predict", 0.0))
+
+    def share(self, phase: str, seconds: float) -> None:
+        """Add a share of what was done for several people at another time; below 0 what passes now and is theirs."""
+        self.began -= seconds
+        self._shared_s += seconds
+        self.seconds[phase] += seconds
 
     def timings(self) -> dict[str, float]:
         """Return the seconds by phase, and in total."""
@@ -131,15 +144,16 @@ class Predictions:
     decision is believed; about all else the model is asked alone, and so it is if the call fails.
     """
 
-    __slots__ = ("_expected", "_known", "_met", "_near")
+    __slots__ = ("_asked", "_expected", "_known", "_met", "_near")
 
     def __init__(self) -> None:
-        self._known: dict[tuple[float, ...], tuple[Any, bool, float, float]] = {}
+        self._known: dict[Key, tuple[Any, bool, float, float]] = {}
         #: The search for near points of the question asked last, by its settings; and where no proof is asked for, what
-        #: it met by factual, and who is asked about next.
+        #: it met by factual with the seconds that this took, who is asked about next, and by which settings.
         self._near: tuple[CheckedSettings, NearSearch | NearValues] | None = None
-        self._met: dict[tuple[float, ...], Met] = {}
-        self._expected: dict[tuple[float, ...], Person] = {}
+        self._met: dict[Key, tuple[Met, float]] = {}
+        self._expected: dict[Key, Person] = {}
+        self._asked: CheckedSettings | None = None
 
     def ask(self, prepared: Prepared, points: Sequence[Point]) -> None:
         """Ask a classifier about points, which may be of different people."""
@@ -158,34 +172,54 @@ class Predictions:
         for point, prediction, met, slack_there in zip(points, predicted, is_met, slacks.tolist(), strict=True):
             self._known[_key(space, point)] = (prediction, bool(met), slack_there, seconds)
 
-    def met(self, prepared: Prepared, factual: Point, reach: Reach, deadlines: tuple[float, float]) -> Met:
+    def met(self, prepared: Prepared, person: Person, deadlines: tuple[float, float]) -> tuple[Met, float]:
         """Return what is met near a person until the first deadline; until the second, where nothing is by then.
 
-        Without a proof all people of :meth:`expect` are searched for with the first of them, as long as it takes, and
-        the model is asked about their points.
+        Without a proof the next people of :meth:`expect` are searched for with them, within the time of all. Also
+        returned is a person's share of those seconds, less what passed here.
         """
-        space = prepared.space
-        key = _key(space, factual)
         search = self._search(prepared)
+        key = _key(prepared.space, person.factual)
+        shared_s = 0.0
+        if key in self._expected and search.width > 1 and prepared.settings is self._asked:
+            shared_s = -self._meet_together(search, prepared, key, deadlines[0] - time.perf_counter())
         if key in self._met:
-            return self._met[key]
-        people, self._expected = self._expected, {}
-        if key not in people or prepared.settings.proof or search.is_alone:
-            found = met_alone(search, prepared, (factual, reach), deadlines)
+            found, own_s = self._met[key]
+            shared_s += own_s
+            if len(found.points):
+                return found, shared_s
+        alone = person.factual, person.reach
+        deadlines = deadlines[0] - shared_s, deadlines[1] - shared_s
+        with without_deadline():
+            found = met_alone(search, prepared, alone, deadlines)
             if isinstance(search, NearSearch) and not len(found.points) and np.isfinite(found.bound):
-                return met_alone(NearValues(prepared), prepared, (factual, reach), deadlines)
-            return found
-        away = {}
-        for name, person in people.items():
-            if name == key or not (self.of(person.factual, prepared) or (None, False))[1]:
-                away[name] = person.factual, person.reach
-        met = search.run(list(away.values()))
-        self._met = dict(zip(away, met, strict=True))
-        self.ask(prepared, points_of(space, np.array([one.points[0] for one in met if len(one.points)])))
-        return self._met[key]
+                found = met_alone(NearValues(prepared), prepared, alone, deadlines)
+        return found, shared_s
+
+    def _meet_together(self, search: NearSearch | NearValues, prepared: Prepared, first: Key, each_s: float) -> float:
+        """Search for a person and the next that are expected, so many seconds for each; return what it took."""
+        began = time.perf_counter()
+        keys = list(self._expected)
+        away: dict[Key, tuple[Mapping[str, float], Reach]] = {}
+        for key in keys[keys.index(first) :]:
+            person = self._expected[key]
+            known = self.of(person.factual, prepared)
+            if len(away) < search.width and (key == first or known is None or not known[1]):
+                away[key] = person.factual, person.reach
+                del self._expected[key]
+        found = [Met(0.0, np.zeros((0, len(first))))] * len(away)
+        with contextlib.suppress(OutOfTimeError), without_deadline(), until(began + each_s * len(away)):
+            found = search.run(list(away.values()))
+        took_s = time.perf_counter() - began
+        self._met |= {key: (met, took_s / len(away)) for key, met in zip(away, found, strict=True)}
+        return took_s
 
     def expect(self, prepared: Prepared, people: Sequence[Person]) -> None:
-        """Note people who are asked about next."""
+        """Note people who are asked about next, in this order, if they are to be searched for together."""
+        if prepared.settings.proof:
+            return
+        self._met = {}
+        self._asked = prepared.settings
         self._expected = {_key(prepared.space, person.factual): person for person in people}
 
     def _search(self, prepared: Prepared) -> NearSearch | NearValues:
@@ -209,7 +243,7 @@ class Predictions:
         return prediction, is_met, seconds
 
 
-def _key(space: FeatureSpace, point: Point) -> tuple[float, ...]:
+def _key(space: FeatureSpace, point: Point) -> Key:
     return tuple(point[name] for name in space.names)
 
 
@@ -347,8 +381,7 @@ class Question:
             known = self.predictions.of(point, self.prepared)
             if known is not None:
                 prediction, is_met, seconds = known
-                self.stopwatch.add({"predict": seconds})
-                self.stopwatch.began -= seconds
+                self.stopwatch.share("predict", seconds)
             else:
                 with self.stopwatch.counting("predict"):
                     (prediction,), (is_met,) = self.prepared.judge([point])

@@ -93,7 +93,7 @@ def test_a_point_that_fails_the_check_is_left_out(forest, monkeypatch):
 def test_what_the_solver_met_and_what_the_start_search_met_are_both_given(forest, monkeypatch):
     row, words = forest.rows.iloc[[0]], {"target": forest.target, "data": forest.data, "diversity": "incumbents"}
     both = ceopt.explain(forest.model, row, forest.space, n=30, **words)
-    monkeypatch.setattr(Predictions, "met", lambda *_args: Met(0.0, np.zeros((0, len(forest.space.names)))))
+    monkeypatch.setattr(Predictions, "met", lambda *_args: (Met(0.0, np.zeros((0, len(forest.space.names)))), 0.0))
     solver_only = ceopt.explain(forest.model, row, forest.space, n=30, **words)
 
     assert 1 < len(solver_only) < len(both) <= 30

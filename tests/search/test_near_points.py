@@ -104,6 +104,20 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
         assert (np.abs(found) > 1e-6).any()
 
 
+def test_ties_of_a_forest_are_the_same_whoever_is_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others' leaves leave a rounding of 1e-17 where the votes tie, and once a climb went on from what was below 0."""
+    monkeypatch.setitem(MODELS, "full", (lambda seed: RandomForestClassifier(10, random_state=seed), False, 2))
+    for seed in (3, 4, 5):
+        prepared, _, data = asked("full", seed)
+        search = NearSearch.of(prepared)
+        assert search is not None
+        people = people_of(prepared, data, 40)
+        alone = [search.run([person])[0] for person in people]
+        search.width = len(people)
+
+        assert all(np.array_equal(a.points, b.points) for a, b in zip(alone, search.run(people), strict=True))
+
+
 @pytest.mark.parametrize("rules", [(), [ceopt.MaxChanges(2)]], ids=["no rule", "two changes"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_points_are_answers_and_bounds_are_those_of_all_points(kind: str, rules: Any) -> None:

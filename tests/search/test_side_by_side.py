@@ -23,8 +23,11 @@ from ceopt.base import parallel
 from ceopt.base.parallel import Lost
 from ceopt.oracle.model import ModelOracle
 from ceopt.population import answered
+from ceopt.search.near_points import NearSearch
+from ceopt.search.near_values import NearValues
 from ceopt.search.search import init
 from ceopt.search.state import Predictions
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION
 
@@ -207,6 +210,48 @@ def test_others_that_take_long_cost_nobody_the_limit(monkeypatch):
     monkeypatch.setattr(module, "attempt", slow)
 
     assert asked.explain(people).counts() == {"optimal": 6}
+
+
+@pytest.mark.parametrize(("kind", "search"), [("forest", NearSearch), ("network", NearValues)])
+def test_a_search_for_several_people_has_the_time_of_all(kind, search, monkeypatch):
+    """It had that of the first, and cohorts of forests were left without answers that each had alone."""
+    model = MODELS[kind].fit(DATA, LABELS)
+    asked = recourse(model, time_limit_s=2.0, proof=False)
+    people = DATA[model.predict(DATA) == "no"][:7]
+    alone = [answered(asked.prepared_, people.iloc[[k]]) for k in range(len(people))]
+    run, sizes = search.run, []
+
+    def slow(self, people, *given):
+        sizes.append(len(people))
+        time.sleep(0.45 * len(people))
+        return run(self, people, *given)
+
+    monkeypatch.setattr(search, "run", slow)
+    together = list(asked.explain(people))
+
+    assert max(sizes) >= 5
+    assert sum(sizes) == 7
+    for found, other in zip(together, alone, strict=True):
+        assert without_seconds(found) == without_seconds(other)
+        *phases, total = found.timings.values()
+        assert sum(phases) == pytest.approx(total, abs=0.01)
+        assert 0.45 <= found.timings["start"] < 0.9
+
+
+def test_whose_search_with_others_is_cut_off_is_searched_for_alone(monkeypatch):
+    model = MODELS["forest"].fit(DATA, LABELS)
+    asked = recourse(model, time_limit_s=1.0, proof=False)
+    people = DATA[model.predict(DATA) == "no"][:5]
+    run = NearSearch.run
+
+    def endless(self, people):
+        while len(people) > 1:
+            checkpoint("searching")
+        return run(self, people)
+
+    monkeypatch.setattr(NearSearch, "run", endless)
+
+    assert all(len(found) == 1 for found in asked.explain(people))
 
 
 def test_the_collector_is_left_as_it_was():

@@ -44,7 +44,7 @@ def states(**settings: Any) -> list[State]:
 def test_a_search_goes_through_its_phases() -> None:
     passed = states()
     phases = [state.phase for state in passed]
-    assert phases[:3] == [Phase.START, Phase.BOUND, Phase.PROGRAM]
+    assert phases[:4] == [Phase.START, Phase.LEAST, Phase.BOUND, Phase.PROGRAM]
     assert phases[-6:] == [
         Phase.MARGIN, Phase.WIDER_RULES, Phase.CONFLICT, Phase.FEWER, Phase.NEXT, Phase.END
     ]  # fmt: skip

@@ -142,7 +142,7 @@ def test_starts_and_cutoffs_do_not_move_the_optimum(cost: str, intervention: Any
         )
 
     with_starts = ask()
-    nothing = Met(0.0, np.zeros((0, len(SPACE.names))))
+    nothing = Met(0.0, np.zeros((0, len(SPACE.names)))), 0.0
     monkeypatch.setattr("ceopt.search.state.Predictions.met", lambda *_: nothing)
     alone = ask()
     assert with_starts.status == alone.status == "optimal"
