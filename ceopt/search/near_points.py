@@ -60,7 +60,7 @@ _AT_ONCE: Final = 2_000_000
 _TOGETHER: Final = 5
 _SHARED: Final = 16_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
-_CLIMBS, _SAMPLED = 8, 2000
+_CLIMBS, _SAMPLED = 16, 2000
 #: Changes that are made at last for one that is taken back.
 _REMADE: Final = 3
 #: Leaves up to which the runs of all are kept.
