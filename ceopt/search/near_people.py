@@ -334,10 +334,10 @@ class AbstractNearPeople(ABC):
         return kept
 
     def keeps_rules(self, who: Ints, states: States) -> Bools:
-        """Return which states keep the rules."""
-        kept = np.ones(len(who), dtype=bool)
-        for i in np.unique(who).tolist() if self.prepared.settings.rules else ():
-            own = np.flatnonzero(who == i)
+        """Return which states keep the rules; slow ones are asked of what nothing shows to break them."""
+        kept = self.may_keep_rules(who, states) if self.is_slow else np.ones(len(who), dtype=bool)
+        for i in np.unique(who[kept]).tolist() if self.prepared.settings.rules else ():
+            own = np.flatnonzero((who == i) & kept)
             points = self.coordinates(who[own], states[own])
             keeps = self._are_in_reach(points, self.people[i][1]) if self.is_mended else np.ones(len(own), dtype=bool)
             for judge in self.judges[i]:
