@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -283,24 +283,29 @@ def asked_one_by_one(
     told: tuple[str, Sequence[str], Callable[[dict[str, Any]], str]],
     *,
     quick: bool,
+    own: Collection[str] | None = None,
     so_far: bool = False,
     draw: Callable[[list[dict[str, Any]]], None] | None = None,
 ) -> None:
     """Ask each question that an earlier run with the same settings did not, and report on all.
 
     ``told``: title, measures and text of :func:`report`. A quick run writes and draws nothing; one that reports ``so
-    far`` asks nothing, and its record says what is missing.
+    far`` asks nothing, and its record says what is missing. Only its ``own`` questions are asked by a run beside which
+    others share the journal.
     """
-    journal = Journal(f"{name}-quick" if quick else name, settings)
-    left = {} if so_far else {key: ask for key, ask in asks.items() if key not in journal.done}
-    for key, ask in bar(left.items(), len(left)):
-        journal.add(key, ask())
-    records = [record for record in journal.records if record["key"] in asks]
-    missing = [key for key in asks if key not in journal.done]
+    kept = f"{name}-quick" if quick else name
+    done = Journal(kept, settings).done
+    left = [] if so_far else [key for key in (asks if own is None else own) if key not in done]
+    for key in bar(left, len(left)):
+        Journal(kept, settings).add(key, asks[key]())
+    journal = Journal(kept, settings)
+    by_key = {record["key"]: record for record in journal.records}
+    records = [by_key[key] for key in asks if key in by_key]
+    missing = [key for key in asks if key not in by_key]
     report(name, *told, {"settings": settings, "missing": missing, "records": records}, quick=quick)
     if draw is not None and not quick:
         draw(records)
-    if not missing:
+    if quick or not missing:
         journal.close()
 
 

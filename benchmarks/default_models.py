@@ -1,8 +1,8 @@
 """Models as libraries fit them by default, on four data sets: ``explain`` today beside 0.2.0, in turns.
 
 Each version answers in a process of its own (``default_models_ask.py``). ``--before`` names a checkout of 0.2.0:
-``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set; several
-at once share one journal, and the page says what was not asked yet.
+``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set, and
+``--only heloc/ExtraTrees`` about one model; several at once share one journal, and the page says what was not asked yet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ OF_HELOC = (
 )
 ONE_ANSWER = ("RandomForest, 20 rows a leaf", "ExtraTrees", "XGBoost 300 x 6", "LightGBM 300 x 31")
 #: Models of so many leaves that each question to 0.2.0 takes minutes.
-TOO_LARGE_BEFORE = (("gmsc", "RandomForest"),)
+TOO_LARGE_BEFORE = ("gmsc/RandomForest",)
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, LIMIT = 20, 30
 
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="a checkout of 0.2.0")
     parser.add_argument("--rows", type=int, default=ROWS, help=f"default {ROWS}")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds a person, default {LIMIT}")
-    parser.add_argument("--only", choices=DATA, action="append", help="these data sets only")
+    parser.add_argument("--only", action="append", help="a data set, a model or data/model")
     parser.add_argument("--quick", action="store_true", help="two people, today's ceopt; nothing is written")
     options = parser.parse_args()
     rows = 2 if options.quick else options.rows
@@ -96,39 +96,25 @@ def main() -> None:
         "seed": common.SEED,
     }
     tasks = [(data, name) for data in DATA for name in MODELS + OF_HELOC * (data == "heloc")]
-    own = [(data, name) for data, name in tasks if data in (options.only or DATA)]
+    only = set(options.only or DATA)
+    own = [f"{data}/{name}" for data, name in tasks if only & {data, name, f"{data}/{name}"}]
     own.sort(key=TOO_LARGE_BEFORE.__contains__)
-    quick = options.quick
-    journal = common.Journal("default_models-quick" if quick else "default_models", settings)
+    told = (TITLE, MEASURES, text_of)
     with tempfile.TemporaryDirectory() as kept:
-        path = Path(kept) / "task.joblib"
-        for data, name in common.bar(own, len(own)):
-            if f"{data}/{name}" not in journal.done:
-                keep_task(data, name, rows, path)
-                ways = (TODAY, NEAR) if name in ONE_ANSWER else (TODAY, NEAR, THREE, TEN)
-                before = None if name in ONE_ANSWER or (data, name) in TOO_LARGE_BEFORE else options.before
-                of_model = one_model(path, options.limit, ways, before)
-                commit = provenance.source(MEASURES)["commit"]
-                journal.add(f"{data}/{name}", {"data": data, "model": name, "commit": commit, **of_model})
-    journal = common.Journal(journal.path.name.removesuffix(".partial.jsonl"), settings)  # with what others asked
-    by_task = {(one["data"], one["model"]): one for one in journal.records}
-    records = [by_task[task] for task in tasks if task in by_task]
-    missing = [f"{data} {name}" for data, name in tasks if (data, name) not in by_task]
-    record = {"settings": settings, "missing": missing, "records": records}
-    common.report("default_models", TITLE, MEASURES, text_of, record, quick=quick)
-    if not quick:
-        draw(records)
-    if quick or not missing:
-        journal.close()
+        asked = partial(one_model, path=Path(kept) / "task.joblib", settings=settings, before=options.before)
+        asks = {f"{data}/{name}": partial(asked, data, name) for data, name in tasks}
+        common.asked_one_by_one("default_models", settings, asks, told, quick=options.quick, own=own, draw=draw)
 
 
-def one_model(path: Path, limit_s: float, ways: Sequence[str], before: Path | None) -> dict[str, Any]:
+def one_model(data: str, name: str, *, path: Path, settings: dict[str, Any], before: Path | None) -> dict[str, Any]:
     """Ask both versions about each person in turns, today's in several ways."""
-    words = [str(path), str(limit_s)]
+    keep_task(data, name, settings["rows"], path)
+    ways = (TODAY, NEAR) if name in ONE_ANSWER else (TODAY, NEAR, THREE, TEN)
+    words = [str(path), str(settings["limit_s"])]
     with contextlib.ExitStack() as stack:
         today = stack.enter_context(common.asked("default_models_ask.py", words, ROOT))
         processes = dict.fromkeys(ways, today)
-        if before is not None:
+        if before is not None and name not in ONE_ANSWER and f"{data}/{name}" not in TOO_LARGE_BEFORE:
             processes[BEFORE] = stack.enter_context(common.asked("default_models_ask.py", words, before))
         first = {way: processes[way].told["first"] for way in (TODAY, BEFORE) if way in processes}
         records = [
@@ -136,7 +122,9 @@ def one_model(path: Path, limit_s: float, ways: Sequence[str], before: Path | No
             for place in range(today.told["people"])
             for way in common.rotated(list(processes), place)
         ]
-        return {"predict": today.told["predict"], "first": first, "people": records}
+        commit = provenance.source(MEASURES)["commit"]
+        of_model = {"predict": today.told["predict"], "first": first, "people": records, "commit": commit}
+        return {"data": data, "model": name, **of_model}
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
