@@ -1,8 +1,8 @@
 """Models as libraries fit them by default, on four data sets: ``explain`` today beside 0.2.0, in turns.
 
 Each version answers in a process of its own (``default_models_ask.py``). ``--before`` names a checkout of 0.2.0:
-``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set, and
-``--only heloc/ExtraTrees`` about one model; several at once share one journal, and the page says what was not asked yet.
+``git worktree add FOLDER e7058e7``; without it only today's is asked. ``--only heloc`` asks about one data set,
+``--only heloc/ExtraTrees`` about one model; several at once share one journal, and the page says what is not asked yet.
 """
 
 from __future__ import annotations
