@@ -232,13 +232,8 @@ def with_printed(
     Those are the fewest with which the answer as a whole, read back, keeps the rules and has the decision. The model is
     asked once, about all that keep the rules; an answer of which none is accepted is printed digit for digit.
     """
-    ways = []
-    trials: list[dict[str, float]] = []
-    for answer, point in answers:
-        known = _ways_to_print(answer.changed, space, factual, point)
-        ways.append(known)
-        kept = [way for way in _each_once(known) if way != point and not broken_rules(rules, space, factual, way)]
-        trials += kept[:_WAYS_SHOWN]
+    ways = [_ways_to_print(answer.changed, space, factual, point) for answer, point in answers]
+    trials = printed_trials(answers, rules, space, factual)
     good: set[tuple[float, ...]] = set()
     if trials:
         good = {tuple(way.values()) for way, is_good in zip(trials, accepts(trials), strict=True) if is_good}
@@ -253,6 +248,21 @@ def with_printed(
                 printed[name] = pair
         told.append(altered(answer, printed=printed) if printed else answer)
     return told
+
+
+def printed_trials(
+    answers: Sequence[tuple[Counterfactual, Mapping[str, float]]],
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+) -> list[dict[str, float]]:
+    """Return the points that :func:`with_printed` asks the model about."""
+    trials: list[dict[str, float]] = []
+    for answer, point in answers:
+        ways = _each_once(_ways_to_print(answer.changed, space, factual, point))
+        kept = [way for way in ways if way != point and not broken_rules(rules, space, factual, way)]
+        trials += kept[:_WAYS_SHOWN]
+    return trials
 
 
 def _ways_to_print(

@@ -159,12 +159,11 @@ class NearValues:
         self.quantiles = [self._quantiles(j, feature) for j, feature in enumerate(space)]
         #: By column its levels, or what else a number may be than an amount.
         self.labels = [_labels(feature) for feature in space]
-        is_alone = slack_of is not None or predictor.is_trees or not takes_sums(settings, space)
-        is_alone |= any(overrides(rule, "stand_ins") for rule in settings.rules)
-        neurons = 1 if self.scores is None else self.scores.width
         places = sum(map(len, self.labels)) + _AMOUNTS * len(self.labels)
-        #: How many people are searched for together.
-        self.width = 1 if is_alone else max(1, min(_TOGETHER, _AT_ONCE // (neurons * places)))
+        #: How many people are searched for together; one, where points are counted.
+        self.width = 1
+        if self.scores is not None and takes_sums(settings, space):
+            self.width = max(1, min(_TOGETHER, _AT_ONCE // (self.scores.width * places)))
 
     def _quantiles(self, j: int, feature: Feature) -> Floats:
         values = self.rows[:, j]

@@ -58,7 +58,14 @@ from ceopt.formulations.digits import in_places
 from ceopt.oracle.rows import coordinates_of
 from ceopt.result.counterfactual import KeptRow, altered, when_read
 from ceopt.result.solution_set import SolutionSet
-from ceopt.search.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
+from ceopt.search.build_answer import (
+    answer_of,
+    asked_by_rules,
+    line_without,
+    printed_trials,
+    rules_beyond,
+    with_printed,
+)
 from ceopt.search.phases import (
     conflict_in,
     look_for_conflict,
@@ -191,18 +198,25 @@ def search(
 
 def search_in_parts(
     prepared: Prepared, row: Any, *, query_id: Any, predictions: Predictions
-) -> Generator[Point, None, SolutionSet]:
-    """Search as :func:`search` does for a cohort, with a break before a point is checked.
+) -> Generator[list[Point], None, SolutionSet]:
+    """Search as :func:`search` does for a cohort, with breaks before a point is checked and before answers are printed.
 
-    It gives the point, which whoever goes on may ask the model about together with those of others. The break does not
+    It gives the points, which whoever goes on may ask the model about together with those of others. A break does not
     count towards the person's time.
     """
     state = init(prepared, row, keep_on_interrupt=False, within=None, began=None, why_s=0.0, predictions=predictions)
     state = _run(state, until_check=True)
     while (point := _to_be_checked(state)) is not None:
         began = time.perf_counter()
-        yield point
+        yield [point]
         state = _run(state.later(time.perf_counter() - began), until_check=True)
+    question = state.question
+    with question.stopwatch.counting("check"):
+        trials = printed_trials(state.answers, question.settings.rules, question.space, question.factual)
+    if trials:
+        began = time.perf_counter()
+        yield list(trials)
+        state = state.later(time.perf_counter() - began)
     return result(state, prepared.settings, query_id)
 
 

@@ -25,8 +25,8 @@ _AT_ONCE: Final = 64
 #: Seconds that a point waits for others, which is what Ctrl-C loses at most of rows that are nearly finished.
 _WAIT_S: Final = 2.0
 
-#: A row's number, its search, and the point that is to be checked.
-_Waiting: TypeAlias = "tuple[int, Generator[Point, None, SolutionSet], Point]"
+#: A row's number, its search, and the points that the model is to be asked about.
+_Waiting: TypeAlias = "tuple[int, Generator[list[Point], None, SolutionSet], list[Point]]"
 #: What stands for a person whose search raised an error.
 Failed: TypeAlias = "Callable[[pd.DataFrame, Exception], SolutionSet]"
 
@@ -48,6 +48,7 @@ def search_side_by_side(prepared: Prepared, rows: pd.DataFrame, failed: Failed) 
     """
     predictions = Predictions()
     waiting: list[_Waiting] = []
+    asked: list[_Waiting] = []
     began = 0.0
     try:
         for place, query_id in enumerate(rows.index):
@@ -57,37 +58,38 @@ def search_side_by_side(prepared: Prepared, rows: pd.DataFrame, failed: Failed) 
                 predictions.ask(prepared, [person.factual for person in known])
                 predictions.expect(prepared, known)
             row = people[place % _AT_ONCE]
-            begun = search_in_parts(prepared, row, query_id=query_id, predictions=predictions)
-            fresh = [(place, begun)]
-            while fresh:
-                for number, search in fresh:
-                    try:
-                        point = next(search)
-                    except StopIteration as ended:
-                        yield number, ended.value
-                    except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one's failure
-                        yield number, failed(rows.iloc[[number]], error)
-                    else:
-                        if not waiting:
-                            began = time.monotonic()
-                        waiting.append((number, search, point))
-                fresh = []
+            asked = [(place, search_in_parts(prepared, row, query_id=query_id, predictions=predictions), [])]
+            while asked:
+                number, search, _ = asked.pop(0)
+                try:
+                    points = next(search)
+                except StopIteration as ended:
+                    yield number, ended.value
+                except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one's failure
+                    yield number, failed(rows.iloc[[number]], error)
+                else:
+                    if not waiting:
+                        began = time.monotonic()
+                    waiting.append((number, search, points))
                 is_last = place == len(rows) - 1
-                if waiting and (is_last or len(waiting) >= _AT_ONCE or time.monotonic() - began >= _WAIT_S):
-                    predictions.ask(prepared, [point for _, _, point in waiting])
-                    fresh = [(number, search) for number, search, _ in waiting]
-                    waiting = []
+                is_full = is_last or len(waiting) >= _AT_ONCE or time.monotonic() - began >= _WAIT_S
+                if waiting and not asked and is_full:
+                    _ask(prepared, predictions, waiting)
+                    asked, waiting = waiting, []
     except KeyboardInterrupt:
-        yield from _finished(prepared, predictions, waiting)
+        _ask(prepared, predictions, waiting)
+        yield from _finished([*asked, *waiting])
         raise
 
 
-def _finished(
-    prepared: Prepared, predictions: Predictions, waiting: Sequence[_Waiting]
-) -> Iterator[tuple[int, SolutionSet]]:
-    """Give the results of those who waited for the check of their point; another Ctrl-C ends this too."""
-    predictions.ask(prepared, [point for _, _, point in waiting])
-    for number, search, _ in waiting:
+def _ask(prepared: Prepared, predictions: Predictions, waiting: Sequence[_Waiting]) -> None:
+    """Ask the model about all points that are waited for."""
+    predictions.ask(prepared, [point for _, _, points in waiting for point in points])
+
+
+def _finished(begun: Sequence[_Waiting]) -> Iterator[tuple[int, SolutionSet]]:
+    """Give the results of those who waited for the check of their points; another Ctrl-C ends this too."""
+    for number, search, _ in begun:
         try:
             while True:
                 next(search)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.oracle.model import Check
     from ceopt.search.nearer import Point, Start
-    from ceopt.search.state import State
+    from ceopt.search.state import Question, State
     from ceopt.solvers.problem import Outcome
 
 #: Most programs that are solved again for one answer because its point failed the check. Points that the user's model
@@ -121,6 +121,14 @@ _START_TIME_SHARE: Final = 0.25
 _MOST_USER_STARTS: Final = 20
 
 
+def looks_first(question: Question) -> bool:
+    """Whether points are looked for before any bound: not of a linear model that is soon settled without."""
+    settings = question.settings
+    if not question.prepared.predictor.is_linear or has_extreme_numbers(question.person.reach, question.space):
+        return True
+    return not (settings.proof or settings.n > 1 or can_add_up(question.prepared))
+
+
 def find_starts(state: State, *, even_linear: bool = False) -> State:
     """Return the state with cheap starting points.
 
@@ -134,9 +142,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         user_starts = _user_starts(state)
         state = replace(state, starts=user_starts, found=state.found or user_starts)
-        is_ordinary_sum = predictor.is_linear and not has_extreme_numbers(person.reach, question.space)
-        is_near = not (settings.proof or settings.n > 1 or can_add_up(question.prepared))
-        if is_ordinary_sum and not (even_linear or is_near):
+        if not (even_linear or looks_first(question)):
             return state
         began = time.perf_counter()
         first_deadline = began + _START_TIME_SHARE * (question.deadline - began)

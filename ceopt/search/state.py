@@ -29,7 +29,7 @@ from ceopt.search.near_values import NearValues, met_alone
 from ceopt.search.nearer import Point, Start
 from ceopt.search.ranked_sums import PersonSums
 from ceopt.search.solve_program import Person, ProgramSolver, SolvedProgram
-from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
+from ceopt.solvers.deadline import until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.tolerances import CLEAR_OF_THE_DECISION, LITTLE_OF_THE_WAY
 
@@ -129,7 +129,7 @@ class Stopwatch:
         """Add a share of what was done for several people at another time; below 0 what passes now and is theirs."""
         self.began -= seconds
         self._shared_s += seconds
-        self.seconds[phase] += seconds
+        self.add({phase: seconds})
 
     def timings(self) -> dict[str, float]:
         """Return the seconds by phase, and in total."""
@@ -185,6 +185,7 @@ class Predictions:
             shared_s = -self._meet_together(search, prepared, key, deadlines[0] - time.perf_counter())
         if key in self._met:
             found, own_s = self._met[key]
+            self._met[key] = found, 0.0  # whoever asks again
             shared_s += own_s
             if len(found.points):
                 return found, shared_s
@@ -208,7 +209,7 @@ class Predictions:
                 away[key] = person.factual, person.reach
                 del self._expected[key]
         found = [Met(0.0, np.zeros((0, len(first))))] * len(away)
-        with contextlib.suppress(OutOfTimeError), without_deadline(), until(began + each_s * len(away)):
+        with contextlib.suppress(Exception), without_deadline(), until(began + each_s * len(away)):  # each then alone
             found = search.run(list(away.values()))
         took_s = time.perf_counter() - began
         self._met |= {key: (met, took_s / len(away)) for key, met in zip(away, found, strict=True)}
@@ -396,9 +397,17 @@ class Question:
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
         """Return for each point whether the user's own model accepts it; False where the time did not allow to ask.
 
-        The batch doubles while a call takes less than a tenth of a second. A model that raises, or Ctrl-C under
-        ``keep_on_interrupt``, stops the asking and raises nothing.
+        What it was asked about with points of others it is not asked again. A batch doubles while a call takes less
+        than a tenth of a second. A model that raises, or Ctrl-C under ``keep_on_interrupt``, stops the asking and
+        raises nothing.
         """
+        told = [self.predictions.of(point, self.prepared) for point in points]
+        for _, _, seconds in filter(None, told):
+            self.stopwatch.share("predict", seconds)
+        is_met = iter(self._asked([point for point, known in zip(points, told, strict=True) if known is None]))
+        return [next(is_met) if known is None else known[1] for known in told]
+
+    def _asked(self, points: Sequence[dict[str, float]]) -> list[bool]:
         is_met: list[bool] = []
         batch = _FIRST_BATCH if self.stopwatch.longest_call_s < _SHORT_CALL_S else 1
         try:

@@ -38,6 +38,7 @@ from ceopt.search.solve_check_repair import (
     accept_checked,
     find_starts,
     is_disproved,
+    looks_first,
     none_in_reach,
     slack_in_program,
     start_in_hand,
@@ -215,7 +216,7 @@ def with_near_answer(state: State) -> State:
     """Return the state with the cheapest point met so far that is another answer; in the phase after all programs."""
     state = replace(state, solver="")
     is_first = not state.answers
-    if is_first and state.question.prepared.predictor.is_linear:  # of which no start was looked for
+    if is_first and not looks_first(state.question):
         looked = find_starts(state, even_linear=True)
         found = tuple(sorted([*state.found, *looked.starts], key=itemgetter(0)))
         state = replace(looked, found=found)

@@ -171,7 +171,7 @@ def test_a_cohort_without_proof_answers_as_each_does_alone(kind: str, monkeypatc
     away = data[prepared.slacks(SPACE.coordinates(data)) < 0.0].head(5)
     recourse = ceopt.Recourse(model, SPACE, target=MODELS[kind][1], proof=False).fit(data)
     found = list(recourse.explain(away))
-    assert counts == [5]
+    assert counts == ([1] * 5 if kind == "mean of two" else [5])  # of which points are counted
     for i, together in enumerate(found):
         alone = ceopt.explain(model, away.iloc[[i]], SPACE, target=MODELS[kind][1], proof=False, data=data)
         assert together.status == alone.status
