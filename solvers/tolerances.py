@@ -175,3 +175,5 @@ ORDINARY_COEFFICIENTS: Final = (1e-8, 1e9)
 ORDINARY_WIDTHS: Final = (2.0**-24, 2.0**24)
 #: HiGHS would drop smaller coefficients silently.
 DROPPED_COEFFICIENT: Final = 1e-9
+#: What a row's sum in double precision may be off by, relative to its absolute terms: no solver can keep it closer.
+ROW_ROUNDING: Final = 1e-15
