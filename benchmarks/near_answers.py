@@ -211,7 +211,7 @@ def text_of(record: dict[str, Any]) -> str:
     parts = [
         about,
         *common.not_asked_yet(record),
-        f"{invalid} invalid answers; alone {others} people got another cost than in the cohort.",
+        f"{invalid} invalid answers; alone {others} people got another cost than in the cohort, which has 60 s each.",
         "## Seconds",
         common.markdown_table(head, times),
         "## Costs",
