@@ -294,11 +294,11 @@ def asked_one_by_one(
     others share the journal.
     """
     kept = f"{name}-quick" if quick else name
-    done = Journal(kept, settings).done
-    left = [] if so_far else [key for key in (asks if own is None else own) if key not in done]
-    for key in bar(left, len(left)):
-        Journal(kept, settings).add(key, asks[key]())
     journal = Journal(kept, settings)
+    left = [] if so_far else [key for key in (asks if own is None else own) if key not in journal.done]
+    for key in bar(left, len(left)):
+        journal.add(key, asks[key]())
+    journal = Journal(kept, settings)  # with what others asked
     by_key = {record["key"]: record for record in journal.records}
     records = [by_key[key] for key in asks if key in by_key]
     missing = [key for key in asks if key not in by_key]

@@ -233,7 +233,9 @@ def with_printed(
     asked once, about all that keep the rules; an answer of which none is accepted is printed digit for digit.
     """
     ways = [_ways_to_print(answer.changed, space, factual, point) for answer, point in answers]
-    trials = printed_trials(answers, rules, space, factual)
+    trials: list[dict[str, float]] = []
+    for (_, point), known in zip(answers, ways, strict=True):
+        trials += _ways_tried(known, rules, space, factual, point)
     good: set[tuple[float, ...]] = set()
     if trials:
         good = {tuple(way.values()) for way, is_good in zip(trials, accepts(trials), strict=True) if is_good}
@@ -259,10 +261,20 @@ def printed_trials(
     """Return the points that :func:`with_printed` asks the model about."""
     trials: list[dict[str, float]] = []
     for answer, point in answers:
-        ways = _each_once(_ways_to_print(answer.changed, space, factual, point))
-        kept = [way for way in ways if way != point and not broken_rules(rules, space, factual, way)]
-        trials += kept[:_WAYS_SHOWN]
+        trials += _ways_tried(_ways_to_print(answer.changed, space, factual, point), rules, space, factual, point)
     return trials
+
+
+def _ways_tried(
+    ways: Sequence[dict[str, float]],
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+    point: Mapping[str, float],
+) -> list[dict[str, float]]:
+    """Return the roundings of a point that the model is asked about: the coarsest that keep the rules."""
+    kept = [way for way in _each_once(ways) if way != point and not broken_rules(rules, space, factual, way)]
+    return kept[:_WAYS_SHOWN]
 
 
 def _ways_to_print(

@@ -303,7 +303,7 @@ class AbstractNearPeople(ABC):
             if self.is_slow:
                 kept[kept] = self.may_keep_rules(who[left[kept]], trials[kept])
                 asked[left[kept]] += 1
-            kept[kept] = self.keeps_rules(who[left[kept]], trials[kept])
+            kept[kept] = self._keeps_when_asked(who[left[kept]], trials[kept])
             after[left[kept]] = trials[kept]
             taken[left[kept]] = True
             open_[left[~kept], places[~kept]] = np.inf
@@ -336,8 +336,13 @@ class AbstractNearPeople(ABC):
     def keeps_rules(self, who: Ints, states: States) -> Bools:
         """Return which states keep the rules; slow ones are asked of what nothing shows to break them."""
         kept = self.may_keep_rules(who, states) if self.is_slow else np.ones(len(who), dtype=bool)
-        for i in np.unique(who[kept]).tolist() if self.prepared.settings.rules else ():
-            own = np.flatnonzero((who == i) & kept)
+        kept[kept] = self._keeps_when_asked(who[kept], states[kept])
+        return kept
+
+    def _keeps_when_asked(self, who: Ints, states: States) -> Bools:
+        kept = np.ones(len(who), dtype=bool)
+        for i in np.unique(who).tolist() if self.prepared.settings.rules else ():
+            own = np.flatnonzero(who == i)
             points = self.coordinates(who[own], states[own])
             keeps = self._are_in_reach(points, self.people[i][1]) if self.is_mended else np.ones(len(own), dtype=bool)
             for judge in self.judges[i]:

@@ -198,26 +198,28 @@ def search(
 
 def search_in_parts(
     prepared: Prepared, row: Any, *, query_id: Any, predictions: Predictions
-) -> Generator[list[Point], None, SolutionSet]:
+) -> Generator[Sequence[Point], None, SolutionSet]:
     """Search as :func:`search` does for a cohort, with breaks before a point is checked and before answers are printed.
 
-    It gives the points, which whoever goes on may ask the model about together with those of others. A break does not
-    count towards the person's time.
+    It gives the points, which whoever goes on may ask the model about together with those of others.
     """
     state = init(prepared, row, keep_on_interrupt=False, within=None, began=None, why_s=0.0, predictions=predictions)
     state = _run(state, until_check=True)
     while (point := _to_be_checked(state)) is not None:
-        began = time.perf_counter()
-        yield [point]
-        state = _run(state.later(time.perf_counter() - began), until_check=True)
+        state = _run((yield from _break(state, [point])), until_check=True)
     question = state.question
     with question.stopwatch.counting("check"):
         trials = printed_trials(state.answers, question.settings.rules, question.space, question.factual)
     if trials:
-        began = time.perf_counter()
-        yield list(trials)
-        state = state.later(time.perf_counter() - began)
+        state = yield from _break(state, trials)
     return result(state, prepared.settings, query_id)
+
+
+def _break(state: State, points: Sequence[Point]) -> Generator[Sequence[Point], None, State]:
+    """Give points, and return the state after a break, which does not count towards the person's time."""
+    began = time.perf_counter()
+    yield points
+    return state.later(time.perf_counter() - began)
 
 
 def _to_be_checked(state: State) -> Point | None:

@@ -26,7 +26,7 @@ _AT_ONCE: Final = 64
 _WAIT_S: Final = 2.0
 
 #: A row's number, its search, and the points that the model is to be asked about.
-_Waiting: TypeAlias = "tuple[int, Generator[list[Point], None, SolutionSet], list[Point]]"
+_Waiting: TypeAlias = "tuple[int, Generator[Sequence[Point], None, SolutionSet], Sequence[Point]]"
 #: What stands for a person whose search raised an error.
 Failed: TypeAlias = "Callable[[pd.DataFrame, Exception], SolutionSet]"
 

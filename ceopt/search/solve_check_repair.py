@@ -151,9 +151,8 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             met, shared_s = question.predictions.met(fitted, person, (first_deadline, question.deadline))
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
-        question.stopwatch.share("start", shared_s)
-        question = replace(question, deadline=question.deadline - shared_s)
-        state = replace(state, question=question)
+        question.stopwatch.add({"start": shared_s})
+        state = state.later(-shared_s)
     if met.bound > 0.0 and predictor.is_trees and not settings.proof and question.takes_bounds:
         state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
     return _with_starts(state, [(question.cost(point), point) for point in points_of(question.space, met.points)])

@@ -6,6 +6,7 @@ States are immutable: each step returns a new one. Only the stopwatch is updated
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.predictors.pruned_leaves import PersonCells
     from ceopt.formulations.predictors.tree_bounds import TreeNeed
-    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.result.counterfactual import Counterfactual
     from ceopt.search.prepare import Prepared
@@ -98,26 +98,25 @@ class Stopwatch:
     longest single call of the user's own model.
     """
 
-    __slots__ = ("_shared_s", "began", "longest_call_s", "seconds")
+    __slots__ = ("began", "longest_call_s", "seconds")
 
     def __init__(self, began: float | None = None) -> None:
         now = time.perf_counter()
         self.began = now if began is None else began
         self.longest_call_s = 0.0
-        self._shared_s = 0.0
         self.seconds = dict.fromkeys("read start build lower solve check predict".split(), 0.0)
         self.seconds["read"] = now - self.began
 
     @contextmanager
     def counting(self, phase: str) -> Iterator[None]:
         """Add the time of the enclosed block to a phase, less what it adds to others, also if it raises."""
-        began = time.perf_counter() + self._shared_s
+        passed = time.perf_counter() - self.began
         before = sum(self.seconds.values())
         try:
             yield
         finally:
             elsewhere = sum(self.seconds.values()) - before
-            self.add({phase: max(time.perf_counter() + self._shared_s - began - elsewhere, 0.0)})
+            self.add({phase: max(time.perf_counter() - self.began - passed - elsewhere, 0.0)})
 
     def add(self, seconds: Mapping[str, float]) -> None:
         """Add seconds that were measured elsewhere."""
@@ -126,9 +125,8 @@ class Stopwatch:
         self.longest_call_s = max(self.longest_call_s, seconds.get("predict", 0.0))
 
     def share(self, phase: str, seconds: float) -> None:
-        """Add a share of what was done for several people at another time; below 0 what passes now and is theirs."""
+        """Add a share of what was done for several people at another time."""
         self.began -= seconds
-        self._shared_s += seconds
         self.add({phase: seconds})
 
     def timings(self) -> dict[str, float]:
@@ -200,19 +198,19 @@ class Predictions:
     def _meet_together(self, search: NearSearch | NearValues, prepared: Prepared, first: Key, each_s: float) -> float:
         """Search for a person and the next that are expected, so many seconds for each; return what it took."""
         began = time.perf_counter()
-        keys = list(self._expected)
-        away: dict[Key, tuple[Mapping[str, float], Reach]] = {}
-        for key in keys[keys.index(first) :]:
-            person = self._expected[key]
-            known = self.of(person.factual, prepared)
-            if len(away) < search.width and (key == first or known is None or not known[1]):
-                away[key] = person.factual, person.reach
-                del self._expected[key]
-        found = [Met(0.0, np.zeros((0, len(first))))] * len(away)
-        with contextlib.suppress(Exception), without_deadline(), until(began + each_s * len(away)):  # each then alone
-            found = search.run(list(away.values()))
+
+        def is_away(key: Key) -> bool:
+            known = self.of(self._expected[key].factual, prepared)
+            return key == first or known is None or not known[1]
+
+        following = itertools.dropwhile(lambda key: key != first, self._expected)
+        keys = list(itertools.islice(filter(is_away, following), search.width))
+        people = [self._expected.pop(key) for key in keys]
+        found = [Met(0.0, np.zeros((0, len(first))))] * len(keys)
+        with contextlib.suppress(Exception), without_deadline(), until(began + each_s * len(keys)):  # each then alone
+            found = search.run([(person.factual, person.reach) for person in people])
         took_s = time.perf_counter() - began
-        self._met |= {key: (met, took_s / len(away)) for key, met in zip(away, found, strict=True)}
+        self._met |= {key: (met, took_s / len(keys)) for key, met in zip(keys, found, strict=True)}
         return took_s
 
     def expect(self, prepared: Prepared, people: Sequence[Person]) -> None:

@@ -115,8 +115,8 @@ def test_answers_that_a_bound_settles_are_asked_about_together(monkeypatch):
     settled = [result.proof for result in found].count("bound")
     assert settled > 5
     assert asks[:2] == [20, settled]
-    assert max(asks[2:]) > 3  # how answers are printed, of all of them
-    assert sum(count > 3 for count in asks[2:]) <= 2, asks
+    (printed,) = asks[2:]  # up to three forms of each answer, of all people at once
+    assert 3 < printed <= 3 * settled
 
 
 def test_a_row_that_the_model_fails_on_harms_nobody(monkeypatch):
