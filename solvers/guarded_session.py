@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
-from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
+from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE, ROW_ROUNDING
 from ceopt.solvers.trust import checked, contradicts, drop_claims_lost_in_rounding, relative_violation, within_rounding
 from ceopt.solvers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
 
@@ -40,6 +40,10 @@ _AROUND = (2.0**3, 2.0**10, 2.0**20)
 #: not (HiGHS 1.15.1, big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual
 #: tolerances.
 _FAR_APART = 1e8
+#: From here on what a solver says if asked for 1e-9 and a point that keeps the program to 1e-6 prove nothing together.
+_TOO_FAR_APART = 1e10
+#: Arguments of HiGHS where another solver's word is held against its.
+_ALONE: Final[Mapping[str, Any]] = {"threads": 1, "random_state": 0, "options": {}}
 #: Seconds of a further run without presolve, at most: of most programs it takes a fraction of one.
 _WITHOUT_PRESOLVE_S = 5.0
 
@@ -133,7 +137,8 @@ class WideSession:
         self._usual = dict(arguments)
         # What the solver refuses, it refuses now.
         units = rescaled(compiled, wide_columns(compiled), _present(compiled))
-        self.version = str(self._session(units.program, self._exact).version)
+        session = solver.session(units.program.problem_class)(units.program, **self._exact)
+        self.version = str(session.version)
 
     def solve(
         self,
@@ -179,21 +184,46 @@ class WideSession:
         return replace(best, run_time=time.perf_counter() - began)
 
     # -- runs ----------------------------------------------------------------------------------------------------------
-    def _run(self, request: _Request, units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
+    def _run(self, request: _Request, units: Rescaled, *, is_last: bool) -> Outcome:
         """Solve a program in other units, and once more where its "infeasible" is doubtful."""
         program = units.program
-        arguments = self._usual if is_again else self._exact
+        own = request.in_units(units, is_last=is_last)
+        outcome = self._opened(self._solver, program, self._exact, own)
+        if outcome.status is Stop.INFEASIBLE and span_of(program) > _FAR_APART:
+            outcome = self._held_against_usual(program, own, is_last=is_last)
+        return _in_own_units(outcome, units)
+
+    def _held_against_usual(self, program: CompiledModel, request: _Request, *, is_last: bool) -> Outcome:
+        """Return what the usual tolerances find of a program that was infeasible, asked to be exact.
+
+        The solver may say "infeasible" once more: then HiGHS is asked too, as Gurobi 13 was seen to be wrong twice. Of
+        a point that keeps the program nearly, a dearer one was seen that keeps it exactly, where coefficients are
+        farther apart than the tightest tolerance tells.
+        """
+        outcome = self._opened(self._solver, program, self._usual, request)
+        highs = SOLVERS["highs"]
+        if (
+            outcome.status is Stop.INFEASIBLE
+            and self._solver.name != "highs"
+            and program.problem_class in highs.classes
+        ):
+            other = self._opened(highs, program, _ALONE, request)
+            if other.x is not None:
+                outcome = other
+        if is_last and outcome.x is not None and relative_violation(program, outcome.x) > KEPT_SHARE:
+            status = Stop.ERROR if span_of(program) > _TOO_FAR_APART else Stop.INFEASIBLE
+            message = f"{self._solver.name} finds no point if it is to be exact, and one that keeps the program nearly."
+            return Outcome(status=status, message=message)
+        return outcome
+
+    def _opened(
+        self, solver: Solver, program: CompiledModel, arguments: Mapping[str, Any], request: _Request
+    ) -> Outcome:
         try:
-            session = self._session(program, arguments)
+            session = solver.session(program.problem_class)(program, **arguments)
         except OutOfTimeError as error:
             return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
-        outcome = self._confirmed(session, program, request.in_units(units, is_last=is_last))
-        if is_again and is_last and outcome.x is not None and relative_violation(program, outcome.x) > KEPT_SHARE:
-            return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
-        is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
-        if is_doubtful and span_of(program) > _FAR_APART:
-            return self._run(request, units, is_last=is_last, is_again=True)
-        return _in_own_units(outcome, units)
+        return self._confirmed(session, program, request)
 
     def _confirmed(self, session: Any, program: CompiledModel, request: _Request) -> Outcome:
         """Solve, and once more from a better point if a second run has one."""
@@ -238,7 +268,7 @@ class WideSession:
         if program.Q is not None:
             if solver.name == "highs":
                 return {}
-            arguments = {"threads": 1, "random_state": 0, "options": dict(SOLVERS["highs"].exact)}
+            arguments = {**_ALONE, "options": dict(SOLVERS["highs"].exact)}
             start = dict(enumerate(optimum.x.tolist()))
             return self._better(program, optimum, replace(request, start=start), SOLVERS["highs"], arguments)
         if not program.integer.any():
@@ -275,9 +305,6 @@ class WideSession:
         if is_better:
             return dict(enumerate(second.x.tolist()))
         return {}
-
-    def _session(self, program: CompiledModel, arguments: Mapping[str, Any]) -> Any:
-        return self._solver.session(program.problem_class)(program, **arguments)
 
     # -- wide columns in whole numbers ---------------------------------------------------------------------------------
     def _whole(self, request: _Request, relaxation: Outcome) -> Outcome:
@@ -510,6 +537,20 @@ def needs_other_units(solver: Solver, compiled: CompiledModel) -> bool:
     has_squares = compiled.problem_class is ProblemClass.MIQP
     is_lost = solver.name == "scip" and (has_squares or is_far_from_zero(compiled))
     return not solver.certifies and (is_lost or is_extreme(compiled))  # who certifies has units of his own
+
+
+def tightest(solver: Solver, compiled: CompiledModel) -> dict[str, Any]:
+    """Return a solver's tightest tolerances, none below what the rows leave in rounding.
+
+    HiGHS 1.15.1 took a point for infeasible whose rows of 1e7 were off by 2e-9, asked for 1e-9, and called another one
+    optimal. Rows in other units have no such sizes.
+    """
+    if needs_other_units(solver, compiled):
+        return dict(solver.exact)
+    ends = np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
+    sizes = abs(compiled.A) @ np.where(np.isfinite(ends), ends, 0.0)
+    least = ROW_ROUNDING * float(sizes.max(initial=0.0))
+    return {name: max(value, least) for name, value in solver.exact.items()}
 
 
 def _opened(solver: Solver, compiled: CompiledModel, arguments: Mapping[str, Any]) -> Any:

@@ -38,11 +38,11 @@ from ceopt.solvers.errors import (
     UnboundedFeatureError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.guarded_session import GuardedSession
+from ceopt.solvers.guarded_session import GuardedSession, tightest
 from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.problem import Outcome, Stop, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, choose, multiplies
-from ceopt.solvers.tolerances import KEPT_SHARE, ROW_ROUNDING
+from ceopt.solvers.tolerances import KEPT_SHARE
 from ceopt.solvers.trust import contradicts, relative_violation, without_claims
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, EQUAL_COSTS, FINE_STEP
 
@@ -372,7 +372,7 @@ class ProgramSolver:
         if any(rule.is_large for rule, _ in program.rules):
             options.update(solver.large)
         if exact:
-            options.update(_exact(solver, compiled))
+            options.update(tightest(solver, compiled))
         options.update(settings.solver_options)
         session = GuardedSession(
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
@@ -498,18 +498,6 @@ def _left_out(block: Any, compiled: CompiledModel) -> Any:
     parts = sp.csr_array(np.array(list(own.values())))
     place = sp.csr_array((np.ones(len(own)), (list(own), np.arange(len(own)))), shape=(len(rows), len(own)))
     return place @ parts
-
-
-def _exact(solver: Solver, compiled: CompiledModel) -> dict[str, Any]:
-    """Return a solver's tightest tolerances, none below what its rows leave in rounding.
-
-    HiGHS 1.15.1 took a point for infeasible whose rows of 1e7 were off by 2e-9, asked for 1e-9, and called another one
-    optimal.
-    """
-    ends = np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
-    sizes = abs(compiled.A) @ np.where(np.isfinite(ends), ends, 0.0)
-    least = ROW_ROUNDING * float(sizes.max(initial=0.0))
-    return {name: max(value, least) for name, value in solver.exact.items()}
 
 
 def _chosen(name: str, program: RecourseProgram, compiled: CompiledModel) -> Solver:
