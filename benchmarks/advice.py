@@ -190,8 +190,13 @@ def codes(rows: int, limit_s: float) -> list[dict[str, Any]]:
 def complete(task: common.Task) -> common.Task:
     """Return a data set without the rows that have empty cells, which a logistic model does not take."""
     known = task.train.notna().all(axis=1)
+    space = ceopt.FeatureSpace(replace(feature, missing=False) for feature in task.bunch.space)
     return replace(
-        task, train=task.train[known], labels=task.labels[known], others=task.others[task.others.notna().all(axis=1)]
+        task,
+        bunch=replace(task.bunch, space=space),
+        train=task.train[known],
+        labels=task.labels[known],
+        others=task.others[task.others.notna().all(axis=1)],
     )
 
 

@@ -112,7 +112,7 @@ class Case:
 @functools.cache
 def load(name: str) -> common.Task:
     """Load a data set once."""
-    return common.load(name)
+    return common.as_amounts(common.load(name))
 
 
 @functools.cache

@@ -59,7 +59,7 @@ PAIRS = {"german": ["status", "savings"], "heloc": ["MaxDelq2PublicRecLast12M", 
 # ---- the question ----------------------------------------------------------------------------------------------------
 def load(name: str) -> common.Task:
     """Load a data set; of HELOC the people with a record, whose numbers mean something."""
-    task = common.load(name)
+    task = common.as_amounts(common.load(name))
     if name != "heloc":
         return task
     known = [part["ExternalRiskEstimate"] >= 0 for part in (task.bunch.data, task.train, task.others)]

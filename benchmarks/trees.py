@@ -172,7 +172,10 @@ def text_of(record: dict[str, Any]) -> str:
     for way, part in by_way.items():
         counts = Counter("time-out" if r["timed_out"] else r["status"] for r in part)
         sizes = [r["size"] for r in part if r["size"]]
-        size = "/".join(str(round(float(np.median([s[k] for s in sizes])))) for k in ("variables", "binaries", "rows"))
+        size = "-"
+        if sizes:
+            parts = ("variables", "binaries", "rows")
+            size = "/".join(str(round(float(np.median([s[part] for s in sizes])))) for part in parts)
         statuses = ", ".join(f"{status} {count}" for status, count in counts.items())
         seconds, cpu = [r["seconds"] for r in part], [r["cpu"] for r in part]
         invalid = sum(r.get("invalid", False) for r in part)
@@ -186,7 +189,8 @@ def text_of(record: dict[str, Any]) -> str:
         "one, pruned of what actionability forbids. With the start the solver begins at the point that ceopt's "
         "search finds; with the cutoff what costs more is left out of the program as well. Both have the time of "
         "the search for the start in theirs. Ways take turns row by row. A time-out counts as the limit. CPU seconds "
-        "are of this process; other jobs on the machine lengthen them less than wall seconds.\n\n"
+        "are of this process; other jobs on the machine lengthen them less than wall seconds. Without a size, no "
+        "program was stated.\n\n"
         + common.markdown_table(
             ["way", "statuses", "invalid", "variables/binaries/rows", "seconds: median / 90 % / worst",
              "CPU seconds", "sum of seconds"], lines)

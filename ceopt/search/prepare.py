@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import charged_by, mended_points
+from ceopt.formulations.constraints.rule import charged_by, mended_points, refuse_labels
 from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.costs.base import require_amounts
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.predictor import MissingCellsError, Predictor
 from ceopt.formulations.predictors.reaches import require_probability, slack, target_margin
@@ -31,7 +32,7 @@ from ceopt.formulations.predictors.ties import (
     tie_width,
 )
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.space.reachable import Interval, labels_in_reach
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.oracle.model import FavourableRows, ModelOracle, labels_in_target
@@ -214,6 +215,14 @@ class Prepared:
             return self.slacks(coordinates)  # the library's own decision counts, ties included
         least = margin * (1.0 + START_MARGIN_ROUNDING) + self.steps
         return slack(self.predictor, coordinates, self.settings.target) - least
+
+    def require_amounts(self, factual: Mapping[str, float], reach: Reach) -> None:
+        """Refuse a person who may hold a code, or nothing, where a rule or the cost needs an amount."""
+        space = self.space
+        for rule in self.settings.rules:
+            refuse_labels(rule, space, lambda name: labels_in_reach(space[name], factual[name], reach[name]))
+        if self.settings.cost.needs_amounts:
+            require_amounts(self.settings.cost.needs_amounts, space, factual, reach)
 
     def for_person(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
         """Return a copy for one person, given in coordinates, with margins that fit the magnitudes near that person.

@@ -303,6 +303,7 @@ def init(
     check = question.check_factual()
     if check.valid and not check.broken:
         return replace(state, phase=Phase.END, last=favourable())
+    own.require_amounts(person.factual, person.reach)  # a program would refuse them, but not all need one
     return state
 
 

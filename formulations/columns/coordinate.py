@@ -15,10 +15,21 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.linear_form import LinearForm, Rows, sum_form
 from ceopt.formulations.space.feature import MISSING
+from ceopt.formulations.space.reachable import labels_in_reach
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
+
+
+def no_amount(who: str, feature: Feature, label: float, then: str = "") -> InvalidValueError:
+    """Return the refusal, in the name of ``who``, of a column that may hold a label in place of an amount."""
+    what = "be missing"
+    if label != MISSING:
+        what = f"hold the code {feature.from_coordinate(label)!r}"
+    but = f"column {feature.name!r} may {what} for this person"
+    then = then or "Fill it in for such people, or leave the column out."
+    return InvalidValueError(who, "columns that hold amounts", but, then)
 
 
 # ---- what a move costs -----------------------------------------------------------------------------------------------
@@ -206,9 +217,9 @@ class AbstractCoordinate(AbstractCharge):
         """1 where the column takes some label, else 0."""
 
     @property
-    @abstractmethod
     def labels_here(self) -> tuple[float, ...]:
         """All labels that the column may hold here, the person's own first, whether or not it may leave that."""
+        return labels_in_reach(self.feature, self.x0, self.block.reach[self.name])
 
     @property
     def is_filled_in(self) -> bool:
@@ -219,18 +230,10 @@ class AbstractCoordinate(AbstractCharge):
     def amount(self) -> LinearForm:
         """Return the value as :meth:`raw` does, where the column may also take a label: then some amount in reach."""
 
-    def require_amount(self, who: str, then: str = "Fill it in for such people, or leave the column out.") -> None:
+    def require_amount(self, who: str, then: str = "") -> None:
         """Refuse, in the name of ``who``, a column that may hold no amount, naming it."""
         for label in self.labels_here:
-            what = "be missing"
-            if label != MISSING:
-                what = f"hold the code {self.feature.from_coordinate(label)!r}"
-            raise InvalidValueError(
-                who,
-                "columns that hold amounts",
-                f"column {self.name!r} may {what} for this person",
-                then,
-            )
+            raise no_amount(who, self.feature, label, then)
 
     # ---- comparisons: 1 where they hold, else 0; they do not hold for labels -----------------------------------------
     @abstractmethod
@@ -374,11 +377,6 @@ class AbstractLevels(AbstractCoordinate):
     def on_label(self) -> LinearForm:
         """1 where the column takes some label, else 0."""
         return self.indicator(set(self.labels_here))
-
-    @property
-    def labels_here(self) -> tuple[float, ...]:
-        """All labels that the column may hold here: codes and the missing cell."""
-        return tuple(filter(self.feature.is_label, dict.fromkeys((self.x0, *self.values))))
 
     def amount(self) -> LinearForm:
         """Return the rank, and that of the factual, or 0, where the column takes a label."""

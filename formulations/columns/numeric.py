@@ -684,13 +684,6 @@ class Numeric(AbstractCoordinate):
             return LinearForm(float(self.feature.is_label(self.interval.only)))
         return self.state.on_label
 
-    @property
-    def labels_here(self) -> tuple[float, ...]:
-        """All labels that the column may hold here: codes and the missing cell."""
-        part = self.interval
-        values = (self.x0, part.only) if part.is_point else (self.x0, *part.labels)
-        return tuple(filter(self.feature.is_label, dict.fromkeys(values)))
-
     def label_form(self, value: float) -> LinearForm:
         """Return 1 where the column takes a label, else 0."""
         if self.is_point:

@@ -197,10 +197,6 @@ class Residual:
 
 def residuals(block: Any, x: Factual, structure: Structure) -> dict[str, Residual]:
     """Return the residual of each column with an equation; fitted equations become blocks of ``block``."""
-    for name in structure.columns:
-        at = x.coordinate(name)
-        if at.feature.kind != "categorical" or MISSING in at.labels_here:
-            at.require_amount("Causal")
     by_column = {}
     for column in structure.equations:
         effect, *ends = _effect(block, x, structure, column)
@@ -636,6 +632,10 @@ class Causal(AbstractRule):
         return known
 
     # ---- the program -------------------------------------------------------------------------------------------------
+    def needs_amount(self, space: FeatureSpace, name: str, label: float) -> bool:
+        """Whether an equation has the column; a code of a category is a level like others."""
+        return name in self._over(space).structure.columns and (space[name].kind != "categorical" or label == MISSING)
+
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows, and say what costs are to count."""
         over = self._over(x.space)

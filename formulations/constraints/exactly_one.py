@@ -134,12 +134,16 @@ class ExactlyOne(AbstractRule):
                 raise InvalidValueError("ExactlyOne", "columns of 0 and 1", but, "Leave it out, or correct its bounds.")
 
     # ---- the program -------------------------------------------------------------------------------------------------
+    def needs_amount(self, space: FeatureSpace, name: str, label: float) -> bool:
+        """Whether the column is one of them: always."""
+        del space, name, label
+        return True
+
     def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the rows ``one`` and ``zero_or_one``, and let the column that gives up the 1 go free."""
         ones = []
         for name in self.columns:
             at = x.coordinate(name)
-            at.require_amount("ExactlyOne")
             if not at.feature.is_finite:
                 write_one_of(Rows(block, "zero_or_one"), at, [0.0, 1.0])
             ones.append(at.equals(1.0))

@@ -195,9 +195,12 @@ class Linear(AbstractElastic):
         sides = {"<=": (None, high), ">=": (low, None), "==": (low, high)}
         return sides[self.sense]
 
+    def needs_amount(self, space: FeatureSpace, name: str, label: float) -> bool:
+        """Whether the formula has the column: always."""
+        del space, name, label
+        return True
+
     def _form(self, x: AbstractColumns) -> LinearForm:
-        for name in self.coefficients:
-            x.coordinate(name).require_amount("Linear")
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
     @property

@@ -425,10 +425,10 @@ class AbstractFormula(AbstractRule):
                 then = "Leave the rule out, or make the column ordinal or a number."
                 raise InvalidTypeError(who, "columns that are numbers, ranks or 0/1", but, then)
 
-    def require_amounts(self, x: Factual) -> None:
-        """Refuse a column of the formula that may hold no amount for the person, naming it."""
-        for name in self.reads:
-            x.coordinate(name).require_amount(type(self).__name__)
+    def needs_amount(self, space: FeatureSpace, name: str, label: float) -> bool:
+        """Whether the formula has the column: always."""
+        del space, name, label
+        return True
 
     # ---- plain numbers -----------------------------------------------------------------------------------------------
     def residual(self, space: FeatureSpace, factual: Point) -> float:
@@ -667,7 +667,6 @@ class Ratio(AbstractFormula):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows ``row``, and those of the product of column and denominator."""
-        self.require_amounts(x)
         whole = reach_of(x.space, x.point)[self.denominator]  # a budget narrows the block's own, now and then
         self._refuse_zero(*_part_ends(whole))
         low, high = _part_ends(x.reach[self.denominator])
@@ -801,7 +800,6 @@ class Product(AbstractFormula):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``row``, and those of the product."""
-        self.require_amounts(x)
         product = product_of(block, x, "Product", self.factors)
         scale = _scale(x, self.column)
         form = (x.coordinate(self.column).raw() + product.form.scaled(-1.0)).scaled(1.0 / scale)

@@ -17,6 +17,7 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
+from ceopt.formulations.columns.coordinate import no_amount
 from ceopt.formulations.costs.base import AbstractCost
 from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.read_model import read_model
@@ -125,6 +126,11 @@ class AbstractRule(ABC):
 
     #: Columns on which :meth:`violation` depends; None, the default, for all.
     reads: tuple[str, ...] | None
+
+    def needs_amount(self, space: FeatureSpace, name: str, label: float) -> bool:
+        """Whether nobody may hold a label, a code or the missing cell, in a column: who may is refused by its name."""
+        del space, name, label
+        return False
 
     def keeps(self, space: FeatureSpace, factual: Point | None, points: Floats) -> NDArray[np.bool_]:
         """Return which of the points (n, d) keep the rule, (n,): those whose violation is 0.
@@ -363,6 +369,7 @@ def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None, target:
             "Pass m.x = Factual(space, row), or m.sales.columns of m.sales = embed(model, {column: Var}).",
         )  # fmt: skip
     parse_rules((rule,), x.space)
+    refuse_labels(rule, x.space, lambda name: x.coordinate(name).labels_here)
     if model is not None:
         rule = rule.about(lambda: read_model(model, x.space))
     if target is not None:
@@ -374,6 +381,16 @@ def impose(rule: AbstractRule, x: AbstractColumns, *, model: Any = None, target:
     with PauseGC(), columns.collecting():
         rule.build(block, columns)
     return block
+
+
+def refuse_labels(rule: AbstractRule, space: FeatureSpace, labels: Callable[[str], tuple[float, ...]]) -> None:
+    """Refuse a column that may hold one of its ``labels`` where a rule needs an amount, naming it."""
+    if not overrides(rule, "needs_amount"):
+        return
+    for name in space.names if rule.reads is None else rule.reads:
+        for label in labels(name):
+            if rule.needs_amount(space, name, label):
+                raise no_amount(type(rule).__name__, space[name], label)
 
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
@@ -584,6 +601,11 @@ class RuleCharges(AbstractCost):
     def curved(self) -> bool:  # type: ignore[override]
         """Whether ``cost`` is curved."""
         return self.cost.curved
+
+    @property
+    def needs_amounts(self) -> str:  # type: ignore[override]
+        """Who has no cost for codes and missing cells."""
+        return self.cost.needs_amounts
 
     @property
     def power(self) -> int:  # type: ignore[override]

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.columns import AbstractCharge, Price
+from ceopt.formulations.columns.coordinate import no_amount
 from ceopt.formulations.space.feature import MISSING
-from ceopt.formulations.space.reachable import Interval, Levels, Reach, only_at
+from ceopt.formulations.space.reachable import Interval, Levels, Reach, labels_in_reach, only_at
 from ceopt.formulations.tolerances import BUDGET_SLACK
 from ceopt.solvers.checks import AllOf, Choice, Divisor, Floats, OneOrMapping, Real, Refusal
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
@@ -104,6 +105,8 @@ class AbstractCost(ABC):
     curved = False
     #: Degree of the objective in the unit of length: 2 for a squared distance.
     power = 1
+    #: Who has no cost for codes and missing cells, and refuses columns that may move and hold one; empty for nobody.
+    needs_amounts = ""
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
         """Return the cost fitted to data; itself if it needs none."""
@@ -209,6 +212,11 @@ class Sum(AbstractCost):
         """Whether some part is curved."""
         return any(cost.curved for _, cost in self.terms)
 
+    @property
+    def needs_amounts(self) -> str:  # type: ignore[override]
+        """The first part that has no cost for codes and missing cells."""
+        return next((cost.needs_amounts for _, cost in self.terms if cost.needs_amounts), "")
+
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Sum:
         """Return the sum of the parts, each fitted to data."""
         return Sum(tuple((factor, cost.fitted(space, data)) for factor, cost in self.terms))
@@ -272,6 +280,7 @@ class InUnits(AbstractCost):
     additive = property(attrgetter("cost.additive"))
     curved = property(attrgetter("cost.curved"))
     power = property(attrgetter("cost.power"))
+    needs_amounts = property(attrgetter("cost.needs_amounts"))
     is_joint = property(attrgetter("cost.is_joint"))
 
     @property
@@ -357,11 +366,15 @@ def cost_of_column(prices: Sequence[Price], feature: Feature, x0: float, x: floa
     return sum(price.of(move) for price in prices)
 
 
-def require_amounts(who: str, x: Factual) -> None:
+def require_amounts(who: str, space: FeatureSpace, factual: Point, reach: Reach) -> None:
     """Refuse, in the name of ``who``, a column that can move and may hold no amount: its cost has none for a fill."""
-    for name, coordinate in x.coordinates.items():
-        if not coordinate.stays:
-            coordinate.require_amount(who, f"Use L1(), or fix the column: space.update({name!r}, mutable=False).")
+    for feature in space:
+        part = reach[feature.name]
+        if part.is_point and part.only == factual[feature.name]:
+            continue
+        then = f"Use L1(), or fix the column: space.update({feature.name!r}, mutable=False)."
+        for label in labels_in_reach(feature, factual[feature.name], part):
+            raise no_amount(who, feature, label, then)
 
 
 def are_filled(space: FeatureSpace, factual: Point, points: Floats) -> NDArray[np.bool_]:

@@ -166,6 +166,7 @@ class Percentile(AbstractCost):
     _known: dict[str, Any] = field(init=False, default_factory=dict)
 
     additive = False
+    needs_amounts = "Percentile"
 
     def __post_init__(self) -> None:
         check_fields(self, _CHECKS)
@@ -292,7 +293,7 @@ class Percentile(AbstractCost):
     # ---- in the program ----------------------------------------------------------------------------------------------
     def build(self, x: Factual) -> Any:
         """Return the objective, after adding the cuts at data values and, for "max", the variable t and its rows."""
-        require_amounts("Percentile", x)
+        require_amounts(self.needs_amounts, x.space, x.point, x.reach)
         stairs = self._stairs(x.space, x.point)
         terms = {}
         for name, people in self._people(x.space).items():

@@ -290,6 +290,12 @@ class Levels:
 Reach = Mapping[str, Interval | Levels]
 
 
+def labels_in_reach(feature: Feature, x0: float, part: Interval | Levels) -> tuple[float, ...]:
+    """Return all labels that a column may hold, the person's own first, whether or not it may leave that."""
+    values = part.values if isinstance(part, Levels) else (part.only, *part.labels)
+    return tuple(filter(feature.is_label, dict.fromkeys((x0, *values))))
+
+
 def only_at(part: Interval | Levels, value: float) -> Interval | Levels:
     """Return what is left of a part where the column takes this value of it, and no other."""
     if isinstance(part, Levels):

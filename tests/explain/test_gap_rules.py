@@ -25,10 +25,15 @@ from ceopt import (
     AllowedRows,
     AllowedTransitions,
     AllowedValues,
+    Causal,
     Hull,
     IfThen,
     Linear,
+    LinearEquation,
+    Mahalanobis,
     MaxChanges,
+    Percentile,
+    Product,
     RobustToShift,
     RobustValidity,
 )
@@ -155,6 +160,35 @@ def test_a_person_without_an_amount_is_one_row_that_is_refused(boosted: Any, peo
     missing = people[people["income"].isna()].iloc[[0]]
     with pytest.raises(InvalidValueError, match="Linear needs columns that hold amounts, but column 'income' may be"):
         ceopt.explain(boosted, missing, SPACE, target=1, constraints=[rule])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"constraints": [Linear({"income": 1.0}, "<=", 8.0)]},
+        {"constraints": [Product("income", ["score", "score"])]},
+        {"constraints": [Causal({"score": LinearEquation({"income": 0.1})})]},
+        {"cost": Mahalanobis()},
+        {"cost": 0.5 * ceopt.L1() + Percentile("max")},
+    ],
+    ids=["linear", "product", "causal", "mahalanobis", "percentile"],
+)
+@pytest.mark.parametrize("proof", [True, False])
+@pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, LogisticRegression])
+def test_who_lacks_an_amount_is_refused_with_a_program_and_without(
+    people: pd.DataFrame, asked: dict[str, Any], kind: type, *, proof: bool
+) -> None:
+    """Without a program nothing was stated that refuses: some were answered with ``proof=False``."""
+    columns = ["income", "score"]
+    space = ceopt.FeatureSpace([SPACE[name] for name in columns])
+    model = make_pipeline(SimpleImputer(), kind()).fit(DATA[columns], LABELS)
+    missing = people.loc[people["income"].isna() & (people["score"] != -9), columns].head(3)
+    missing = missing[model.predict(missing) == 0]
+    assert len(missing) > 0
+    recourse = ceopt.Recourse(model, space, target=1, proof=proof, **asked).fit(DATA[columns].dropna())
+    for result in recourse.explain(missing):
+        assert (result.status, len(result)) == (ceopt.Status.ERROR, 0)
+        assert "needs columns that hold amounts, but column 'income' may be missing for this person" in result.reason
 
 
 def test_a_hull_of_amounts_lets_missing_cells_be(boosted: Any, people: pd.DataFrame) -> None:

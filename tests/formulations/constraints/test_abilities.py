@@ -22,15 +22,15 @@ OWN = {
     "AllowedRows": {"reads"},
     "AllowedTransitions": {"reads"},
     "IfThen": {"reads"},
-    "Linear": {"reads"},
+    "Linear": {"reads", "needs_amount"},
     "AllowedValues": {"reads", "keeps", "mends", "mended"},
-    "Causal": {"unpriced", "charged", "mends", "mended", "actions"},
-    "ExactlyOne": {"reads", "unpriced", "charged", "changes_together", "mends", "mended"},
+    "Causal": {"needs_amount", "unpriced", "charged", "mends", "mended", "actions"},
+    "ExactlyOne": {"reads", "needs_amount", "unpriced", "charged", "changes_together", "mends", "mended"},
     "MaxChanges": {"keeps", "counting"},
     "NotAnOutlier": {"stand_ins"},
     "MaxMove": {"reads", "keeps", "mends", "mended"},
-    "Product": {"reads", "off_today", "mends", "mended"},
-    "Ratio": {"reads", "off_today", "mends", "mended"},
+    "Product": {"reads", "needs_amount", "off_today", "mends", "mended"},
+    "Ratio": {"reads", "needs_amount", "off_today", "mends", "mended"},
     "Hull": {
         "judge", "first_points", "with_points",
         "fitted", "lacks_rows", "charges_more", "surcharge", "clusters", "cluster_in", "distances",
@@ -44,7 +44,7 @@ OWN = {
 }  # fmt: skip
 WIDEN_THEMSELVES = {"Hull"}
 EVERY = (
-    "reads", "keeps", "judge",
+    "reads", "needs_amount", "keeps", "judge",
     "off_today", "lacks_rows", "fitted", "about", "aimed", "stated", "counterexample", "values_beside", "is_met",
     "with_cuts", "first_points", "with_points", "stand_ins", "implies_target", "charges_more", "surcharge", "unpriced",
     "charged", "actions",
