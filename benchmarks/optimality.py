@@ -359,7 +359,9 @@ def one(seed: int) -> dict[str, Any]:
             continue  # a squared coordinate beside integers is an MIQP, which HiGHS does not take
         result = ceopt.explain(model, row, space, target=target, cost=cost, formulation=formulation)
         found[formulation] = {"status": str(result.status), "cost": result[0].cost if len(result) else None}
-        margin = result.margin or 0.0
+        margin = 0.0  # without a program the model itself decides
+        if result.proof == "program":
+            margin = result.margin or 0.0
     if is_network:
         least, tried = every_pattern(space, model, row, target, margin=margin)
     else:

@@ -211,10 +211,12 @@ class PeopleResult:
         return printable(", ".join(words) + (f". {self.reason}" if self.reason else ""))
 
 
-def _checks(prepared: Prepared, people: People, points: Mapping[Any, Mapping[str, float]]) -> dict[Any, Check]:
+def _checks(
+    prepared: Prepared, people: People, points: Mapping[Any, Mapping[str, float]], *, again: bool = True
+) -> dict[Any, Check]:
     """Return what the user's own model and every rule say of people as they become, with one call of the model.
 
-    Who fails there is asked about alone.
+    Who fails there is asked about alone, if ``again``.
     """
     if not points:
         return {}
@@ -225,7 +227,7 @@ def _checks(prepared: Prepared, people: People, points: Mapping[Any, Mapping[str
         if not is_met:
             broken = (f"target: the model predicts {prediction}", *broken)
         checks[label] = Check(not broken, prediction, broken)
-    if len(points) > 1:  # a sum of floats may end otherwise where many rows are asked about
+    if again and len(points) > 1:  # a sum of floats may end otherwise where many rows are asked about
         for label in [label for label, check in checks.items() if not check.valid]:
             checks |= _checks(prepared, people, {label: points[label]})
     return checks
@@ -720,7 +722,7 @@ class _Decomposed:
         people = run.people
         names = people.space.names
         own = [people.points[person.labels[0]] for person in self._persons]
-        self._take_accepted(zip(self._persons, own, strict=True))
+        self._take_accepted(zip(self._persons, own, strict=True), again=False)  # most people fail as they are
         score = None
         if can_add_up(prepared):
             score = ColumnGains.of(prepared, np.array([[point[name] for name in names] for point in own]))
@@ -755,11 +757,11 @@ class _Decomposed:
         self._predictions.ask(prepared, [*own, *(point for _, point in found)])
         self._take_accepted(found)
 
-    def _take_accepted(self, found: Iterable[tuple[_KnownCost, Mapping[str, float]]]) -> None:
+    def _take_accepted(self, found: Iterable[tuple[_KnownCost, Mapping[str, float]]], *, again: bool = True) -> None:
         """Give people the points of theirs that the user's own model accepts and that keep every rule."""
         run = self._run
         by_label = {person.labels[0]: point for person, point in found}
-        for label, check in _checks(run.prepared, run.people, by_label).items():
+        for label, check in _checks(run.prepared, run.people, by_label, again=again).items():
             if check.valid:
                 cost = run.prepared.settings.cost.value(run.people.space, run.people.points[label], by_label[label])
                 self._of[label].take(by_label[label], cost)

@@ -759,10 +759,9 @@ def test_an_answer_that_the_model_refuses_is_not_returned(monkeypatch):
         with monkeypatch.context() as patched:
             refused = ceopt.people._checks
 
-            def nobody(*given, refused=refused):
-                return {
-                    label: check._replace(valid=False, broken=("target",)) for label, check in refused(*given).items()
-                }
+            def nobody(*given, refused=refused, **how):
+                checks = refused(*given, **how).items()
+                return {label: check._replace(valid=False, broken=("target",)) for label, check in checks}
 
             patched.setattr(ceopt.people, "_checks", nobody)
             result = ceopt.solve_people(m, time_limit_s=5.0)
