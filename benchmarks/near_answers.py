@@ -22,7 +22,7 @@ import excess
 import joblib
 import numpy as np
 import pandas as pd
-from near_answers_ask import ALONE, COHORT, LONG, PROVED, SHORT
+from near_answers_ask import ALONE, COHORT, COHORT_S, LONG, PROVED, SHORT
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
@@ -208,10 +208,11 @@ def text_of(record: dict[str, Any]) -> str:
     others = sum(not same(p[ALONE]["cost"], p[f"{COHORT}, cost"]) for one in records for p in one["people"])
     head_of_costs = ["data", "model", "answered", "missed where there is an answer", "proved", "excess: near"]
     head_of_costs += ["prototype, short", "prototype, long", "the prototype is cheaper"]
+    in_cohort = f"in the cohort, which has {COHORT_S:g} s each"
     parts = [
         about,
         *common.not_asked_yet(record),
-        f"{invalid} invalid answers; alone {others} people got another cost than in the cohort, which has 60 s each.",
+        f"{invalid} invalid answers; alone {others} people got another cost than {in_cohort}.",
         "## Seconds",
         common.markdown_table(head, times),
         "## Costs",

@@ -25,13 +25,16 @@ COHORT, ALONE, PROVED = "cohort", "alone", "proved"
 SHORT, LONG = "prototype, short", "prototype, long"
 #: Rows of the data that the prototype looks at; as many as today's search.
 SAMPLED = 2000
+#: Seconds of each person in a cohort.
+COHORT_S = 60.0
 Ask = Callable[[str, pd.DataFrame], list[dict[str, Any]]]
 
 
 def today(task: dict[str, Any], limit_s: float) -> Ask:
     """Ask ceopt: a whole frame at once, or each person alone, with or without a proof."""
     model, target = task["model"], task["target"]
-    recourse = ceopt.Recourse(model, task["space"], target=target, proof=False).fit(task["train"])
+    recourse = ceopt.Recourse(model, task["space"], target=target, time_limit_s=COHORT_S, proof=False)
+    recourse.fit(task["train"])
 
     def ask(way: str, people: pd.DataFrame) -> list[dict[str, Any]]:
         if way == COHORT:
