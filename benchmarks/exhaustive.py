@@ -140,7 +140,7 @@ def main() -> None:
     settings = {"rows": rows, "limit_s": options.limit, "share": SHARE, "most": MOST}
     journal = common.Journal("exhaustive-quick" if options.quick else "exhaustive", settings)
     cases = [(data, forest) for data in DATA_SETS for forest in FORESTS]
-    tasks = {data: common.load(data) for data in DATA_SETS}
+    tasks = {data: common.as_amounts(common.load(data)) for data in DATA_SETS}
     progress = common.bar(range(len(cases) * rows), len(cases) * rows)
     for data, forest in cases:
         trees, depth = FORESTS[forest]

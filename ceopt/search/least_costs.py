@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +181,21 @@ def _values_to_ask(feature: Feature, home: float, unseen: Mapping[str, Collectio
 
 
 @final
+class _Choices(NamedTuple):
+    """Values of a column, what they gain, and their prices, (n,) each: infinite where there is none."""
+
+    values: Floats
+    gains: Floats
+    prices: Floats
+
+    def with_others(
+        self, places: NDArray[np.bool_], others: tuple[Floats | float, Floats | float, Floats | float]
+    ) -> _Choices:
+        """Return the choices with others in some places."""
+        return _Choices(*(np.where(places, other, own) for own, other in zip(self, others, strict=True)))
+
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
     """The choices of one column that are worth their price, ascending in both, and (gain, price) of their envelope."""
@@ -196,6 +211,79 @@ class _Column:
         if not math.isfinite(price):
             return self
         return replace(self, prices=np.where(self.prices > 0.0, self.prices + price, self.prices))
+
+    def at_least(self, gains: Floats) -> _Choices:
+        """Return the cheapest values that gain as much."""
+        places = np.searchsorted(self.gains, gains)
+        parts = (self.values, math.nan), (self.gains, 0.0), (self.prices, math.inf)
+        return _Choices(*(np.append(part, none)[places] for part, none in parts))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stairs:
+    """A number of very many steps at one price a unit, of which no list is written.
+
+    Parameters
+    ----------
+    home, part, slope
+        The person's own value, what is in reach, and what a unit of it gains.
+    price
+        Of a unit the way that gains.
+    ends
+        What the farthest move that may be needed gains, and its price.
+    change
+        Price of any change at all.
+    """
+
+    name: str
+    home: float
+    part: Interval
+    slope: float
+    price: float
+    ends: tuple[float, float]
+    change: float = 0.0
+
+    @property
+    def pieces(self) -> tuple[tuple[float, float], ...]:
+        """The one piece of its envelope, (gain, price); none at its bound."""
+        return (self.ends,) if self.ends[0] > 0.0 else ()
+
+    def with_change_at(self, price: float) -> _Stairs:
+        """Return the column at this price more for each change."""
+        return replace(self, change=price) if math.isfinite(price) else self
+
+    def at_least(self, gains: Floats) -> _Choices:
+        """Return the nearest values that gain as much."""
+        way = math.copysign(1.0, self.slope)
+        first = round((self.home - self.part.anchor) / self.step)
+        near = np.floor(np.clip(gains, 0.0, 2.0 * self.ends[0]) / self.gain) - 1.0
+        found = _Choices(*(np.full(np.shape(gains), none) for none in (math.nan, 0.0, math.inf)))
+        for further in (3.0, 2.0, 1.0, 0.0):  # from far to near, past what rounding and a home off the grid may shift
+            values = self.part.grid.many(first + way * (near + further))
+            gained = self.slope * (values - self.home)
+            fits = (values >= self.part.lower) & (values <= self.part.upper) & (gained >= gains) & (gained > 0.0)
+            prices = self.price * np.abs(values - self.home) + self.change
+            found = found.with_others(fits, (values, gained, prices))
+        return found.with_others(gains <= 0.0, (self.home, 0.0, 0.0))
+
+    def around(self, gains: Floats) -> list[_Choices]:
+        """Return the values that gain a little less and a little more, or all that is left."""
+        part = self.part
+        last = part.floor(part.upper) if self.slope > 0.0 else part.ceil(part.lower)
+        most = np.minimum(gains, self.slope * (last - self.home))
+        return [self.at_least(asked) for asked in (gains - self.gain, most)]
+
+    @property
+    def step(self) -> float:
+        """The step of the column."""
+        assert self.part.step is not None  # noqa: S101 - without steps it is a slide
+        return self.part.step
+
+    @property
+    def gain(self) -> float:
+        """What one step gains."""
+        return abs(self.slope) * self.step
 
 
 def least_by_knapsack(
@@ -222,7 +310,7 @@ def least_by_knapsack(
         return None
     steps: list[_Column] = []
     slides: list[_Slide] = []
-    is_exact = True
+    wide: list[_Stairs | None] = []
     for feature in space:
         name = feature.name
         part = reach[name]
@@ -236,7 +324,7 @@ def least_by_knapsack(
             continue
         values = _values(part, feature, home, slope, needed)
         if values is None:
-            is_exact = False
+            wide.append(_stairs(name, prices[name], slope, part, feature, home, needed))
             column = _outer(score, feature, prices[name], part, home, needed)
         else:
             gains = score.gain(name, home, values)
@@ -248,9 +336,12 @@ def least_by_knapsack(
     noise = GAIN_ROUNDING * max(abs(missed) + most, 1.0) + summation_rounding(prepared.predictor, own)
     if most < missed - noise:
         return LeastCost(math.inf)
-    if is_exact and most > needed + 2.0 * noise and needed > 2.0 * noise:  # else a margin or rounding may decide
+    columns = _for_choices(steps, wide)
+    if (
+        columns is not None and most > needed + 2.0 * noise and needed > 2.0 * noise
+    ):  # else a margin or rounding may decide
         try:
-            found = _solved(prepared, score, factual, reach, (steps, slides), (missed, needed, noise))
+            found = _solved(prepared, score, factual, reach, (columns, slides), (missed, needed, noise))
         except _TooManyError:
             found = None
         if found is not None:
@@ -258,6 +349,19 @@ def least_by_knapsack(
     pieces = _envelope_of(steps, slides)
     price = float(pieces.price_for(np.array([min(missed - noise, float(pieces.gains[-1]))]))[0])
     return LeastCost(max(settings.cost.from_objective(price * (1.0 - PRICE_ROUNDING)), 0.0))
+
+
+def _for_choices(steps: Sequence[_Column], wide: Sequence[_Stairs | None]) -> list[_Column | _Stairs] | None:
+    """Return the columns of a search for the cheapest choices; None where a choice of one cannot be looked up.
+
+    One number of very many steps may be among them, the last: it makes up for the rest.
+    """
+    if not wide:
+        return [*steps]
+    last = wide[0]
+    if len(wide) > 1 or last is None:
+        return None
+    return [*(column for column in steps if column.name != last.name), last]
 
 
 class _TooManyError(Exception):
@@ -269,7 +373,7 @@ def _solved(  # noqa: PLR0917 - all that is known of one person
     score: ColumnGains,
     factual: Mapping[str, float],
     reach: Reach,
-    choices: tuple[Sequence[_Column], Sequence[_Slide]],
+    choices: tuple[Sequence[_Column | _Stairs], Sequence[_Slide]],
     slacks: tuple[float, float, float],
 ) -> LeastCost | None:
     """Return the least cost at the margin, unless the margin itself may make it dearer: then bounds.
@@ -371,6 +475,26 @@ def _values(part: Interval | Levels, feature: Feature, home: float, slope: float
     return np.concatenate([[home], values[~np.isin(values, part.holes)], labels])
 
 
+def _stairs(  # noqa: PLR0917 - one column and all that is known of it
+    name: str,
+    prices: Sequence[Price],
+    slope: float,
+    part: Interval | Levels,
+    feature: Feature,
+    home: float,
+    needed: float,
+) -> _Stairs | None:
+    """Return a number of very many steps at one price a unit; None for others."""
+    assert isinstance(part, Interval)  # noqa: S101 - levels are few
+    is_plain = not part.labels and not part.holes and not feature.is_label(home)
+    if part.step is None or slope == 0.0 or not is_plain or any(price.kind != "linear" for price in prices):
+        return None
+    is_up = slope > 0.0
+    width = min(abs((part.upper if is_up else part.lower) - home), 2.0 * needed / abs(slope) + part.step)
+    price = sum(price.up if is_up else price.down for price in prices)
+    return _Stairs(name, home, part, slope, price, (abs(slope) * width, price * width))
+
+
 def _outer(  # noqa: PLR0917 - one column and all that is known of it
     score: ColumnGains, feature: Feature, prices: Sequence[Price], part: Interval | Levels, home: float, needed: float
 ) -> _Column:
@@ -440,7 +564,7 @@ class _Envelope:
         return np.where(needed > self.gains[-1], math.inf, np.where(needed <= 0.0, 0.0, found))
 
 
-def _envelope_of(columns: Sequence[_Column], slides: Sequence[_Slide]) -> _Envelope:
+def _envelope_of(columns: Sequence[_Column | _Stairs], slides: Sequence[_Slide]) -> _Envelope:
     pieces = [(slide.gain, slide.price * slide.gain, len(columns) + k) for k, slide in enumerate(slides)]
     for owner, column in enumerate(columns):
         pieces += [(gain, price, owner) for gain, price in column.pieces]
@@ -470,7 +594,7 @@ def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, fl
     return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
 
 
-def _price_at_hand(columns: Sequence[_Column], slides: Sequence[_Slide], needed: float) -> float:
+def _price_at_hand(columns: Sequence[_Column | _Stairs], slides: Sequence[_Slide], needed: float) -> float:
     """Return the price of some choice that gains enough: the best pieces, and one column to make up for the rest."""
     whole = _envelope_of(columns, slides)
     used = int(np.searchsorted(whole.gains, needed)) - 1
@@ -481,10 +605,8 @@ def _price_at_hand(columns: Sequence[_Column], slides: Sequence[_Slide], needed:
     before = float(whole.prices[used])
     best = math.inf
     for owner, column in enumerate(columns):
-        place = int(np.searchsorted(column.gains, own[owner] + left))
-        if place < len(column.gains):
-            now = column.prices[np.searchsorted(column.gains, own[owner] * (1.0 - PRICE_ROUNDING))]
-            best = min(best, before + float(column.prices[place] - now))
+        then, now = column.at_least(np.array([own[owner] + left, own[owner] * (1.0 - PRICE_ROUNDING)])).prices
+        best = min(best, before + float(then - now))
     for owner, slide in enumerate(slides, start=len(columns)):
         if own[owner] + left <= slide.gain:
             best = min(best, before + left * slide.price)
@@ -492,7 +614,7 @@ def _price_at_hand(columns: Sequence[_Column], slides: Sequence[_Slide], needed:
 
 
 def _chosen(
-    columns: Sequence[_Column], slides: Sequence[_Slide], needed: float, limit: float
+    columns: Sequence[_Column | _Stairs], slides: Sequence[_Slide], needed: float, limit: float
 ) -> dict[str, float] | None:
     """Return the cheapest values by column, of a slide the gain, that gain enough; None where all cost more.
 
@@ -504,15 +626,16 @@ def _chosen(
     gains = np.zeros(1)
     prices = np.zeros(1)
     back: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
-    # Without slides the last column makes up for the rest alone, so none of its sums is written.
-    summed = columns if slides else columns[:-1]
+    # The last column makes up for the rest, alone or with the slides, so none of its sums is written.
+    last = columns[-1] if columns and (not slides or isinstance(columns[-1], _Stairs)) else None
+    summed = [column for column in columns if isinstance(column, _Column) and column is not last]
     for k, column in enumerate(summed):
         if len(gains) * len(column.gains) > _MOST_SUMS:
             raise _TooManyError
         gain = np.minimum(gains[:, None] + column.gains, needed).ravel()
         price = (prices[:, None] + column.prices).ravel()
-        rest = _envelope_of(columns[k + 1 :], slides)
-        kept = np.flatnonzero(price + rest.price_for(needed - gain) <= limit)
+        others = _envelope_of(columns[k + 1 :], slides)
+        kept = np.flatnonzero(price + others.price_for(needed - gain) <= limit)
         kept = kept[np.lexsort((-gain[kept], price[kept]))]
         best_before = np.concatenate([[-1.0], np.maximum.accumulate(gain[kept])[:-1]])
         kept = kept[gain[kept] > best_before]
@@ -520,18 +643,23 @@ def _chosen(
         back.append((kept // len(column.gains), kept % len(column.gains)))
         if not len(kept):
             return None
-    if slides:
-        total = prices + _envelope_of((), slides).price_for(needed - gains)
+    rest = needed - gains
+    makes_up = _envelope_of((), slides)
+    ways: list[_Choices] = []
+    if isinstance(last, _Stairs) and slides:
+        ways = last.around(rest - sum(slide.gain for slide in slides if slide.price < last.price / abs(last.slope)))
+    elif last is not None:
+        ways = [last.at_least(rest)]
     else:
-        enough = np.searchsorted(columns[-1].gains, needed - gains)
-        total = prices + np.append(columns[-1].prices, math.inf)[enough]
-    place = int(np.argmin(total))
-    if not total[place] <= limit:
+        ways = [_Choices(*np.zeros((3, len(rest))))]
+    totals = np.stack([prices + way.prices + makes_up.price_for(rest - way.gains) for way in ways])
+    which, place = divmod(int(np.argmin(totals)), len(rest))
+    if not totals[which, place] <= limit:
         return None
-    left = needed - float(gains[place])
+    left = float(rest[place] - ways[which].gains[place])
     chosen: dict[str, float] = {}
-    if not slides:
-        chosen[columns[-1].name] = float(columns[-1].values[enough[place]])
+    if last is not None:
+        chosen[last.name] = float(ways[which].values[place])
     for slide in sorted(slides, key=lambda slide: slide.price):
         chosen[slide.name] = min(max(left, 0.0), slide.gain)
         left -= chosen[slide.name]

@@ -20,7 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import ceopt
-from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.search import least_costs
 from ceopt.search.least_costs import ColumnGains, can_add_up, least_by_knapsack
 from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
@@ -119,6 +120,86 @@ def test_numbers_without_steps_cost_what_explain_proves(seed, place, weights):
     assert low <= found[0].cost * (1.0 + 1e-6)
     if point is not None:
         assert low == pytest.approx(found[0].cost, rel=2e-5)
+
+
+@pytest.mark.parametrize("is_continuous", [False, True])
+@pytest.mark.parametrize("weights", [[1.0] * 5, [0.25, 3.0, 1.7, 1.0, 0.5], [3.0, 0.25, 1.7, 1.0, 0.5]])
+def test_a_number_of_very_many_steps_costs_what_listing_its_values_says(monkeypatch, weights, is_continuous):
+    """It makes up for the rest, alone or beside numbers without steps; before, it was left to a program."""
+    space = space_of(weights, is_continuous=is_continuous)
+    listed = least_costs._values
+
+    def few(part: Any, feature: Any, *more: Any) -> Any:
+        return None if feature.name == "income" else listed(part, feature, *more)
+
+    settled = 0
+    for seed in range(4):
+        prepared = prepare(fitted(seed), space, Settings(target="yes", cost=ceopt.L1(scale="none")))
+        for place in range(0, len(GRID), 7):
+            row = GRID.iloc[[place]]
+            low, point = bounds_of(prepared, row)
+            with monkeypatch.context() as patched:
+                patched.setattr(least_costs, "_values", few)
+                found, other = bounds_of(prepared, row)
+            if point is None:
+                assert found <= low * (1.0 + 1e-9)
+                continue
+            settled += 1
+            assert other is not None
+            assert found == pytest.approx(low, rel=1e-9)
+            assert prepared.judge([other])[1].all()
+            costs = [prepared.settings.cost.value(space, space.row(row), become) for become in (point, other)]
+            assert costs[1] == pytest.approx(costs[0], rel=1e-9)
+    assert settled > 60
+
+
+@draws(1500, deadline=None)
+@given(
+    home=st.integers(0, 9), slope=st.sampled_from([-0.7, 0.4, 1.0]), price=st.sampled_from([0.0, 0.3, 1.0]),
+    step=st.sampled_from([1.0, 0.1]), needed=st.floats(0.05, 6.0),
+    slides=st.lists(st.tuples(st.floats(0.1, 3.0), st.sampled_from([0.2, 0.5, 1.0, 2.0, 5.0])), max_size=2),
+)  # fmt: skip
+def test_many_steps_and_numbers_without_steps_make_up_for_what_is_needed(home, slope, price, step, needed, slides):
+    part = Interval(0.0, 9.0, step)
+    room = 9.0 - home if slope > 0.0 else float(home)
+    stairs = least_costs._Stairs("n", home, part, slope, price, (abs(slope) * room, price * room))
+    beside = [least_costs._Slide(str(k), 1.0, gain, rate) for k, (gain, rate) in enumerate(slides)]
+    least = math.inf
+    for k in range(round(room / step) + 1):
+        left, total = needed - abs(slope) * step * k, price * step * k
+        for gain, rate in sorted(slides, key=lambda slide: slide[1]):
+            total += rate * min(max(left, 0.0), gain)
+            left -= gain
+        if left <= 1e-9:
+            least = min(least, total)
+    chosen = least_costs._chosen([stairs], beside, needed, 1e9)
+    if math.isinf(least):
+        assert chosen is None
+        return
+    if chosen is None:  # a rounding less than is needed
+        assert abs(slope) * room + sum(gain for gain, _ in slides) == pytest.approx(needed, abs=1e-6)
+        return
+    assert part.holds(chosen["n"])
+    gained = slope * (chosen["n"] - home) + sum(chosen[slide.name] for slide in beside)
+    assert gained >= needed - 1e-9
+    paid = price * abs(chosen["n"] - home) + sum(slide.price * chosen[slide.name] for slide in beside)
+    assert paid == pytest.approx(least, rel=1e-9, abs=1e-7)
+
+
+@pytest.mark.parametrize("top", [60_000, 3_000_000])
+def test_whole_incomes_are_settled_without_a_program(top):
+    """Of 57 columns one income of millions made a program of all of them, which took five times as long."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"income": rng.integers(0, top, 300), "years": rng.integers(0, 40, 300)})
+    labels = data["income"] / top + data["years"] / 40.0 > 1.0
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data, labels)
+    space = ceopt.FeatureSpace.infer(data)
+    for _, row in data[~model.predict(data)].head(20).iterrows():
+        result = ceopt.explain(model, row, space, target=True)
+        assert (result.status, result.proof) == ("optimal", "bound")
+        program = ceopt.explain(model, row, space, target=True, constraints=[ceopt.MaxChanges(2)], margin=result.margin)
+        assert result[0].cost <= program[0].cost * (1.0 + 1e-6)
+        assert result[0].cost >= program.bound * (1.0 - 1e-4) - 1e-6  # a margin less
 
 
 def test_only_sums_over_the_columns_without_rules_are_taken():
