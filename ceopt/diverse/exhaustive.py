@@ -41,6 +41,8 @@ _ALL = 10**9
 _LEAST_SHARE = 0.5
 #: Answers that are made to see how long one takes.
 _SAMPLE = 8
+#: Answers whose printed digits are asked for at once, before the clock is looked at again.
+_PRINTED = 100
 _IN_UNITS = "Give one in the cost's units."
 _CHECKS = {
     "epsilon": Real(
@@ -335,8 +337,14 @@ class _Question:
     def _printed(self, answers: list[Counterfactual]) -> list[Counterfactual]:
         """Return the answers with the digits to print, as far as there is time."""
         question = init(self.prepared, self.row, keep_on_interrupt=False, within=None, began=self.began).question
-        pairs = [(answer, question.space.row(answer.frame)) for answer in answers]
-        return with_printed(pairs, self.prepared.settings.rules, question.space, question.factual, question.accepts)
+        rules, space = self.prepared.settings.rules, question.space
+        printed: list[Counterfactual] = []
+        while len(printed) < len(answers):
+            pairs = [(answer, space.row(answer.frame)) for answer in answers[len(printed) : len(printed) + _PRINTED]]
+            printed += with_printed(pairs, rules, space, question.factual, question.accepts)
+            if time.perf_counter() > self._deadline:
+                break
+        return printed + answers[len(printed) :]
 
     # ---- by a sequence of programs -----------------------------------------------------------------------------------
     def by_programs(self) -> SolutionSet:

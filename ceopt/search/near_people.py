@@ -52,6 +52,8 @@ _HELD, _HELD_SLOWLY = 60, 3
 _KEPT: Final = 4
 #: Points of a person that slow rules are asked about, which take a few linear programs each.
 _SLOWLY: Final = 80
+#: Points of a person that rules may refuse, where none was kept: a program that is to follow knows what they allow.
+_REFUSED: Final = 1000
 SEARCHING: Final = "looking for near points"
 
 
@@ -147,6 +149,8 @@ class AbstractNearPeople(ABC):
         self.is_slow = any(rule.slow for rule in settings.rules)
         #: How many points slow rules may still be asked about.
         self.slowly = _SLOWLY * len(people)
+        #: How many points rules have refused, as long as they have kept none.
+        self.refused = 0.0
         rules = sorted(settings.rules, key=attrgetter("slow"))
         #: Who tells which points of a person keep each rule, the slow last.
         self.judges = [[rule.judge(prepared.space, factual) for rule in rules] for factual, _ in people]
@@ -350,8 +354,13 @@ class AbstractNearPeople(ABC):
                     self.slowly -= int(keeps.sum())
                     if self.slowly < 0:
                         raise OutOfTimeError(SEARCHING)
+                if not keeps.any():
+                    break
                 keeps[keeps] = judge.keeps(points[keeps])
             kept[own] = keeps
+        self.refused = -math.inf if kept.any() else self.refused + len(who)
+        if self.refused > _REFUSED and self.prepared.settings.proof:
+            raise OutOfTimeError(SEARCHING)
         return kept
 
     def _are_in_reach(self, points: Floats, reach: Reach) -> Bools:

@@ -117,6 +117,8 @@ def check_solved(state: State) -> State:
 #: Largest share of the remaining time that the search for a start may take. Usually it ends earlier, by its own limit
 #: on rows.
 _START_TIME_SHARE: Final = 0.25
+#: The same where nothing is found by then and a program is to follow.
+_LAST_TIME_SHARE: Final = 0.5
 #: Most of the user's own starting points that are kept.
 _MOST_USER_STARTS: Final = 20
 
@@ -145,10 +147,12 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
         if not (even_linear or looks_first(question)):
             return state
         began = time.perf_counter()
-        first_deadline = began + _START_TIME_SHARE * (question.deadline - began)
+        left = question.deadline - began
+        last_share = _LAST_TIME_SHARE if settings.proof else 1.0
+        deadlines = began + _START_TIME_SHARE * left, began + last_share * left
         fitted = replace(question.prepared, margin=state.margin)
         try:
-            met, shared_s = question.predictions.met(fitted, person, (first_deadline, question.deadline))
+            met, shared_s = question.predictions.met(fitted, person, deadlines)
         except OutOfTimeError as error:
             return replace(state, stage=error.stage)
         question.stopwatch.add({"start": shared_s})

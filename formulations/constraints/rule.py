@@ -46,6 +46,8 @@ BEYOND = Choice(("meet", "no_further"))
 #: but those that follow from points that break it.
 Stated: TypeAlias = Literal["exactly", "stricter", "proved", "by_cuts"]
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
+#: Points of which it takes longer to tell which agree than to ask about each.
+_FEW: Final = 4
 #: Defaults of optional attributes. They are not class attributes, because a dataclass would use those as defaults of
 #: fields with the same names.
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -137,6 +139,9 @@ class AbstractRule(ABC):
 
         By default ``violation`` is asked once for all points that agree in the columns that the rule ``reads``.
         """
+        if len(points) < _FEW:
+            each = (dict(zip(space.names, row, strict=True)) for row in points.tolist())
+            return np.array([self.violation(space, factual, point) <= 0.0 for point in each], dtype=bool)
         columns = points
         if self.reads is not None:
             columns = points[:, [space.names.index(name) for name in self.reads]]

@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import Affine
-from ceopt.search import read_once
+from ceopt.search import near_people, read_once
 from ceopt.search.state import Question
 from ceopt.solvers import Support
 from ceopt.solvers.adapter import AbstractSession
@@ -509,3 +509,42 @@ def test_a_solver_that_the_time_ended_is_told_so_whatever_it_calls_that(status: 
         result = ceopt.explain(model, {"a": 0.0}, space, target="yes", solver=solver)
     assert (result.status, result.reason) == ("feasible", message)
     assert ("The time ended before more was proved." in result.sentences()) is said
+
+
+# ---- a search for near points that meets nothing ---------------------------------------------------------------------
+CONTRADICTION = [
+    *(ceopt.Linear({"a": 1.0, "b": 1.0, name: 0.1}, "<=", 90.0, name=f"cap {name}") for name in "cd"),
+    ceopt.Linear({"a": 1.0, "d": 1.0}, "<=", -1.0, name="low"),
+    ceopt.Linear({"a": 1.0, "d": 1.0}, ">=", 1.0, name="high"),
+]
+
+
+def test_rules_that_no_near_point_keeps_leave_half_of_the_time_to_a_program(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    """The search for a start went on to the deadline, and nothing was left in which to prove that there is none."""
+    slowed(monkeypatch, clock, "ceopt.search.near_people.AbstractNearPeople._keeps_when_asked", 1.0)
+    result = ask(forest, numbers, time_limit_s=60.0, constraints=CONTRADICTION)
+    assert (result.status, result.proof) == ("infeasible", "program"), result.reason
+
+
+def test_a_search_ends_where_rules_have_kept_none_of_very_many_points(
+    monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    refused = []
+    inner = near_people.AbstractNearPeople._keeps_when_asked
+
+    def counted(self: Any, who: Any, states: Any) -> Any:
+        refused.append(len(who))
+        return inner(self, who, states)
+
+    monkeypatch.setattr(near_people.AbstractNearPeople, "_keeps_when_asked", counted)
+    monkeypatch.setattr(near_people, "_REFUSED", 50)
+    result = ask(forest, numbers, constraints=CONTRADICTION)
+    assert (result.status, result.proof) == ("infeasible", "program"), result.reason
+    assert sum(refused) < 400  # fifty and a step more, by each of two searches
+    proved = sum(refused)
+    refused.clear()
+    near = ask(forest, numbers, constraints=CONTRADICTION, proof=False)
+    assert near.status == "time_limit"
+    assert sum(refused) > proved  # no program is to follow
