@@ -101,7 +101,7 @@ def run(name: str, make: Callable[[], Any], data_set: str, rows: int, *, journal
     if all(key in journal.done for key in keys):
         bar.update(rows)
         return
-    task = few(common.load(data_set))
+    task = few(common.as_amounts(common.load(data_set)))
     model: Any = common.fit(task, make())
     people = common.rejected(task, model, rows)
     if name == "5 ms a row":

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
+from licences import skip_without
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 import ceopt
+from ceopt.formulations.predictors import Affine
 
 pytestmark = pytest.mark.filterwarnings("ignore::ceopt.RuleWarning")
 
@@ -72,3 +74,25 @@ def test_a_reach_that_ends_where_the_decision_does_is_proved_empty(weight, end):
 
     assert result.status == "infeasible"
     assert result.reason.startswith("Proved")
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
+@pytest.mark.parametrize("diversity", ["pool", "support", "distinct"])
+def test_a_column_that_no_row_tells_makes_another_answer_all_the_same(solver: str, diversity: str) -> None:
+    """Steps of 710 beside a reach of 3e17: the second answer was denied, as no row had the column."""
+    skip_without(solver)
+    space = ceopt.FeatureSpace(
+        [
+            ceopt.Feature("b", kind="integer", lower=2, upper=5, direction="decreasing"),
+            ceopt.Feature("c", kind="integer", lower=-362_525_700, upper=0, direction="increasing"),
+        ]
+    )
+    model = Affine([710.0, 1.8e9], 469.0, labels=("no", "yes"))
+    person = {"b": 5, "c": -186_368_439}
+    result = ceopt.explain(model, person, space, target="yes", n=2, diversity=diversity, solver=solver)
+    costs = [answer.cost for answer in result]
+    if diversity == "distinct":  # what an earlier answer changes, and more, is none
+        assert (len(costs), result.complete) == (1, True)
+        return
+    assert [tuple(answer.changed) for answer in result] == [("c",), ("b", "c")]
+    assert costs[1] == pytest.approx(costs[0] + 1.0 / 3.0)

@@ -606,6 +606,8 @@ class Atoms:
         traces = (moves > 0.0) & (moves < SUM_ROUNDING * greatest[:, None])
         if not traces.any():
             return weights, constants
+        for k in np.flatnonzero(traces.any(axis=0)).tolist():  # the model reads the column, though no row tells
+            self._forms_of(range(self.pieces[k].start, self.pieces[k].stop))
         constants = constants + np.where(traces, (low + high) / 2.0, 0.0).sum(axis=1)
         widths = [piece.stop - piece.start for piece in self.pieces]
         return np.where(np.repeat(traces, widths, axis=1), 0.0, weights), constants
