@@ -105,6 +105,7 @@ class Case:
             target=self.task.target,
             constraints=self.rules if rules is None else list(rules),
             time_limit_s=LIMIT_S,
+            why=float(LIMIT_S),
             relative_gap=1.0,  # whether there is an answer is all that is asked
         )
 

@@ -286,9 +286,13 @@ def _with_a_cheaper_tie(state: State) -> State:
     except OutOfTimeError:
         pass
     state = state.with_facts_of(learned)
-    if is_proved or not finding.bound or not (is_disputed or _margin_is_dear(state)):
+    question = state.question
+    is_extreme = has_extreme_numbers(question.person.reach, question.space)
+    if is_proved or not finding.bound or not (is_disputed or is_extreme or _margin_is_dear(state)):
         return state
-    cause = "Nearer to the decision the model refuses the solver's points"
+    cause = "Nearer to the decision nothing is settled in the time"
+    if is_disputed:
+        cause = "Nearer to the decision the model refuses the solver's points"
     return _with_bound(state, infimum, cause, "ties_leave_gap")
 
 
