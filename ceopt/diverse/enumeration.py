@@ -267,7 +267,7 @@ class _Open:
 
 
 #: Cells whose points are shown to the user's model at once.
-_CELLS_SHOWN: Final = 1000
+_CELLS_SHOWN: Final = 500
 #: Points of programs that are shown to the user's model at once.
 _POINTS_SHOWN: Final = 50
 
@@ -400,7 +400,13 @@ class Enumeration:
 
     # ---- the cheapest point of a cell --------------------------------------------------------------------------------
     def _show(self) -> None:
-        """Ask the user's model about all points that wait, and keep those that pass."""
+        """Ask the user's model about all points that wait, the cheapest first, and keep those that pass.
+
+        Raises
+        ------
+        OutOfTimeError
+            The deadline has passed before all were asked about.
+        """
         if not self._waiting.count:
             return
         cells = np.concatenate(self._waiting.cells)
@@ -410,14 +416,18 @@ class Enumeration:
         costs = self._costs(points)
         good = slack(self.prepared.predictor, points, self.prepared.settings.target) >= self.least_slack
         good &= costs <= self.most
-        cells, points, costs = cells[good], points[good], costs[good]
-        for kept, cell in zip(self._judged(points, costs), cells, strict=True):
-            if kept is None:
-                continue
-            if self.broken(kept.point):
-                self._waiting.others.append(cell)
-            else:
-                self.kept.append(kept)
+        cheapest_first = np.flatnonzero(good)[np.argsort(costs[good], kind="stable")]
+        for k in range(0, len(cheapest_first), _CELLS_SHOWN):
+            if k and self._is_late:
+                raise OutOfTimeError("asking the model about cells")
+            places = cheapest_first[k : k + _CELLS_SHOWN]
+            for kept, cell in zip(self._judged(points[places], costs[places]), cells[places], strict=True):
+                if kept is None:
+                    continue
+                if self.broken(kept.point):
+                    self._waiting.others.append(cell)
+                else:
+                    self.kept.append(kept)
         self._spare()
 
     def _points(self, cells: Cells) -> Floats:

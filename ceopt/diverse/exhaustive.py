@@ -41,8 +41,8 @@ _ALL = 10**9
 _LEAST_SHARE = 0.5
 #: Answers that are made to see how long one takes.
 _SAMPLE = 8
-#: Answers whose printed digits are asked for at once, before the clock is looked at again.
-_PRINTED = 100
+#: Answers that are made, and whose printed digits are asked for, at once, before the clock is looked at again.
+_AT_ONCE = 100
 _IN_UNITS = "Give one in the cost's units."
 _CHECKS = {
     "epsilon": Real(
@@ -206,8 +206,9 @@ class _Question:
         """Prove the least cost by the program, and what lies near it by a walk."""
         prepared = self.prepared
         settings = prepared.settings
-        hurried = replace(settings, time_limit_s=_LEAST_SHARE * settings.time_limit_s)
-        first = search(replace(prepared, settings=hurried), self.row, keep_on_interrupt=False)
+        first = self._least(_LEAST_SHARE * settings.time_limit_s)
+        if first.status is Status.TIME_LIMIT:  # nothing to begin a walk with
+            first = self._least(max(self._deadline - time.perf_counter(), 1e-2))
         if not first.status.has_answers:
             return self._dressed(first)
         most = (first[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)
@@ -242,6 +243,10 @@ class _Question:
             margin = 0.0 if settings.margin is None else prepared.margin
             return self._from(replace(first, timings=timings, margin=margin), factual, kept, enumeration)
 
+    def _least(self, seconds: float) -> SolutionSet:
+        """Ask for the least cost alone, for so long."""
+        return search(self.prepared.with_time_limit(seconds), self.row, keep_on_interrupt=False)
+
     @property
     def _deadline(self) -> float:
         return self.began + self.prepared.settings.time_limit_s
@@ -263,9 +268,16 @@ class _Question:
         return Kept(first.cost, dict(zip(self.prepared.space.names, values, strict=True)), first.prediction)
 
     def _answers(self, factual: Point, kept: list[Kept], bounds: list[float | None]) -> Iterator[Counterfactual]:
-        points = [known.point for known in kept]
-        predictions = [known.prediction for known in kept]
-        return answers_of(self.prepared, factual, points, predictions=predictions, bounds=bounds)
+        for k in range(0, len(kept), _AT_ONCE):
+            part = kept[k : k + _AT_ONCE]
+            yield from answers_of(
+                self.prepared,
+                factual,
+                [known.point for known in part],
+                predictions=[known.prediction for known in part],
+                bounds=bounds[k : k + _AT_ONCE],
+                rank=k + 1,
+            )
 
     def _answer_s(self, factual: Point, known: Kept) -> float:
         """Return the seconds that it takes to make an answer."""
@@ -340,7 +352,7 @@ class _Question:
         rules, space = self.prepared.settings.rules, question.space
         printed: list[Counterfactual] = []
         while len(printed) < len(answers):
-            pairs = [(answer, space.row(answer.frame)) for answer in answers[len(printed) : len(printed) + _PRINTED]]
+            pairs = [(answer, space.row(answer.frame)) for answer in answers[len(printed) : len(printed) + _AT_ONCE]]
             printed += with_printed(pairs, rules, space, question.factual, question.accepts)
             if time.perf_counter() > self._deadline:
                 break
@@ -376,6 +388,8 @@ class _Question:
         timings = {**found.timings, "total": time.perf_counter() - self.began}
         found = replace(found, options=options, timings=timings)
         if not len(found):
+            if found.status is Status.TIME_LIMIT:
+                found = replace(found, reason=used_up(self.prepared.settings.time_limit_s, ""))
             return found
         assert found.bound is not None  # noqa: S101 - known with every answer
         proved = found.status is Status.OPTIMAL

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import ceopt
 from ceopt.diverse import enumeration, exhaustive, score_bounds
 from ceopt.formulations.predictors import Affine
+from ceopt.search.prepare import Prepared
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
 #: What a program may be off by at the threshold.
@@ -242,7 +243,7 @@ def test_after_the_deadline_digits_to_print_are_asked_of_no_more_answers(monkeyp
         monkeypatch.setattr(module, "time", mock.Mock(perf_counter=lambda: clock() + 1000.0))
         return printed(pairs, *more)
 
-    monkeypatch.setattr(module, "_PRINTED", 3)
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
     monkeypatch.setattr(module, "with_printed", noted)
     result = exhaustive(
         Affine([1.0, 1.0], -3.5), {"a": 0, "b": 0}, space, target=ceopt.AtLeast(0.0), epsilon=1.0, cost="l1"
@@ -250,3 +251,28 @@ def test_after_the_deadline_digits_to_print_are_asked_of_no_more_answers(monkeyp
     assert asked == [3]
     assert len(result) > 6
     assert result.complete
+
+
+def test_a_step_of_the_walk_that_meets_very_many_cells_ends_at_the_deadline_with_the_cheapest(monkeypatch):
+    """A limit of .5 s became 2 s: one step met 14,473 cells, and all were looked at."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in "abc"])
+    judge, clock, asked = Prepared.judge, enumeration.time.perf_counter, []
+
+    def noted(self: Any, points: Any) -> Any:
+        asked.append(len(points))
+        if len(asked) > 1:
+            monkeypatch.setattr(enumeration, "time", mock.Mock(perf_counter=lambda: clock() + 1000.0))
+        return judge(self, points)
+
+    question = {"target": ceopt.AtLeast(0.0), "epsilon": 2.0, "cost": "l1"}
+    model, person = Affine([1.0, 1.0, 1.0], -3.5), {"a": 0, "b": 0, "c": 0}
+    every = exhaustive(model, person, space, **question)
+    monkeypatch.setattr(enumeration, "_CELLS_SHOWN", 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(Prepared, "judge", noted)
+        part = exhaustive(model, person, space, **question)
+    assert every.complete
+    assert not part.complete
+    assert "time limit" in part.reason
+    assert 0 < len(part) < len(every) // 2
+    assert [answer.cost for answer in part] == [answer.cost for answer in every][: len(part)]
