@@ -363,7 +363,7 @@ class _Question:
         """Solve the program again and again without the cells in hand, until it is proved that there are no more."""
         prepared = self.prepared
         wanted = _ALL if self.limit is None else self.limit + 1
-        left = max(self._deadline - time.perf_counter(), 1e-2)
+        left = rounded(max(self._deadline - time.perf_counter(), 1e-2), 3, "up")
         settings = replace(prepared.settings, n=wanted, diversity=OtherCells(prepared.predictor), time_limit_s=left)
         found = search(replace(prepared, settings=settings), self.row, within=self.epsilon)
         answers = sorted(found, key=lambda answer: answer.cost)

@@ -525,7 +525,6 @@ def out_of_time(state: State) -> Finding:
 def used_up(limit_s: float, stage: str) -> Said:
     """Return the sentence that says what the time limit ended."""
     during = f" while {stage}" if stage else ""
-    limit_s = rounded(limit_s, 3, "up")  # part of a limit may be what is left by a clock
     return said(f"The time limit of {digits(limit_s)} s is used up{during}.", "time_used_up", limit_s=limit_s)
 
 
