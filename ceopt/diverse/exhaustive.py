@@ -43,6 +43,8 @@ _LEAST_SHARE = 0.5
 _SAMPLE = 8
 #: Answers that are made, and whose printed digits are asked for, at once, before the clock is looked at again.
 _AT_ONCE = 100
+#: Seconds an answer that it takes to put the result together, at the end.
+_PUT_TOGETHER_S = 2e-5
 _IN_UNITS = "Give one in the cost's units."
 _CHECKS = {
     "epsilon": Real(
@@ -354,7 +356,7 @@ class _Question:
         while len(printed) < len(answers):
             pairs = [(answer, space.row(answer.frame)) for answer in answers[len(printed) : len(printed) + _AT_ONCE]]
             printed += with_printed(pairs, rules, space, question.factual, question.accepts)
-            if time.perf_counter() > self._deadline:
+            if time.perf_counter() + _PUT_TOGETHER_S * len(answers) > self._deadline:
                 break
         return printed + answers[len(printed) :]
 
