@@ -188,7 +188,7 @@ class WideSession:
         """Solve a program in other units, and once more where its "infeasible" is doubtful."""
         program = units.program
         own = request.in_units(units, is_last=is_last)
-        outcome = self._opened(self._solver, program, self._exact, own)
+        outcome = self._solved(self._solver, program, self._exact, own)
         if outcome.status is Stop.INFEASIBLE and span_of(program) > _FAR_APART:
             outcome = self._held_against_usual(program, own, is_last=is_last)
         return _in_own_units(outcome, units)
@@ -200,14 +200,14 @@ class WideSession:
         a point that keeps the program nearly, a dearer one was seen that keeps it exactly, where coefficients are
         farther apart than the tightest tolerance tells.
         """
-        outcome = self._opened(self._solver, program, self._usual, request)
+        outcome = self._solved(self._solver, program, self._usual, request)
         highs = SOLVERS["highs"]
         if (
             outcome.status is Stop.INFEASIBLE
             and self._solver.name != "highs"
             and program.problem_class in highs.classes
         ):
-            other = self._opened(highs, program, _ALONE, request)
+            other = self._solved(highs, program, _ALONE, request)
             if other.x is not None:
                 outcome = other
         if is_last and outcome.x is not None and relative_violation(program, outcome.x) > KEPT_SHARE:
@@ -216,9 +216,10 @@ class WideSession:
             return Outcome(status=status, message=message)
         return outcome
 
-    def _opened(
+    def _solved(
         self, solver: Solver, program: CompiledModel, arguments: Mapping[str, Any], request: _Request
     ) -> Outcome:
+        """Return what a solver says of a program; the time may end before it has begun."""
         try:
             session = solver.session(program.problem_class)(program, **arguments)
         except OutOfTimeError as error:

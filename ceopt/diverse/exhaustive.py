@@ -210,7 +210,7 @@ class _Question:
         settings = prepared.settings
         first = self._least(_LEAST_SHARE * settings.time_limit_s)
         if first.status is Status.TIME_LIMIT:  # nothing to begin a walk with
-            first = self._least(max(self._deadline - time.perf_counter(), 1e-2))
+            first = self._least(self._left)
         if not first.status.has_answers:
             return self._dressed(first)
         most = (first[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)
@@ -252,6 +252,10 @@ class _Question:
     @property
     def _deadline(self) -> float:
         return self.began + self.prepared.settings.time_limit_s
+
+    @property
+    def _left(self) -> float:
+        return max(self._deadline - time.perf_counter(), 1e-2)
 
     def _least_slack(self, first: Counterfactual) -> float:
         """Return the slack that counts: the one asked for, or a solver's tolerance less in the program's own answer."""
@@ -365,7 +369,7 @@ class _Question:
         """Solve the program again and again without the cells in hand, until it is proved that there are no more."""
         prepared = self.prepared
         wanted = _ALL if self.limit is None else self.limit + 1
-        left = rounded(max(self._deadline - time.perf_counter(), 1e-2), 3, "up")
+        left = rounded(self._left, 3, "up")
         settings = replace(prepared.settings, n=wanted, diversity=OtherCells(prepared.predictor), time_limit_s=left)
         found = search(replace(prepared, settings=settings), self.row, within=self.epsilon)
         answers = sorted(found, key=lambda answer: answer.cost)
