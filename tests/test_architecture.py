@@ -110,6 +110,7 @@ LARGEST_TOLERANCE = 1e-3
 #: Small numbers that stand elsewhere, as they are something else.
 NO_TOLERANCES = {
     "ceopt.dice.dice._LEAST_S": "seconds, the least limit that a question is given",
+    "ceopt.diverse.exhaustive._PUT_TOGETHER_S": "seconds of putting one answer together",
     "ceopt.formulations.digits._LEAST_PLAIN": "from where on a number is written without an exponent",
     "ceopt.formulations.predictors.readers.lightgbm._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",

@@ -268,11 +268,14 @@ class _Stairs:
         return found.with_others(gains <= 0.0, (self.home, 0.0, 0.0))
 
     def around(self, gains: Floats) -> list[_Choices]:
-        """Return the values that gain a little less and a little more, or all that is left."""
+        """Return the values that gain a little less and a little more, or all that is left.
+
+        Where this is a step's own gain but for a rounding, that step is among them: half a step less finds it.
+        """
         part = self.part
         last = part.floor(part.upper) if self.slope > 0.0 else part.ceil(part.lower)
         most = np.minimum(gains, self.slope * (last - self.home))
-        return [self.at_least(asked) for asked in (gains - self.gain, most)]
+        return [self.at_least(asked) for asked in (gains - self.gain, gains - 0.5 * self.gain, most)]
 
     @property
     def step(self) -> float:
