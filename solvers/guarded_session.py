@@ -211,8 +211,10 @@ class WideSession:
             if other.x is not None:
                 outcome = other
         if is_last and outcome.x is not None and relative_violation(program, outcome.x) > KEPT_SHARE:
-            status = Stop.ERROR if span_of(program) > _TOO_FAR_APART else Stop.INFEASIBLE
+            status, span = Stop.INFEASIBLE, span_of(program)
             message = f"{self._solver.name} finds no point if it is to be exact, and one that keeps the program nearly."
+            if span > _TOO_FAR_APART:
+                status, message = Stop.ERROR, f"Coefficients of one row span {span:.1g}: {message}"
             return Outcome(status=status, message=message)
         return outcome
 

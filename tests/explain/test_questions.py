@@ -52,6 +52,7 @@ SOLVED_WRONGLY = {
     "network-693": "no whole number near the relaxation's point, said HiGHS and SCIP when asked to be exact",
     "network-28": "nothing as cheap, said HiGHS when asked for 1e-9, less than its rows of 1e7 leave in rounding",
     "network-1561": "no second point, said HiGHS, which had a cheaper one that keeps the rows to 1e-6 only",
+    "network-456": "nothing at all where coefficients are 1e10 apart, which SCIP cannot prove: the reason says so",
     "network-900": "no point of the relaxation, said HiGHS when asked to be exact",
     "votes-612": "a point of a program that has none, said HiGHS until it was asked to be exact",
     "linear-890": "an optimum 1e-4 too dear, said SCIP of squares over millions of steps",

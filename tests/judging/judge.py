@@ -110,7 +110,7 @@ def judge(question: Asked) -> Verdict:
 def is_unproved(question: Asked, result: Any) -> bool:
     """Tell whether nothing is claimed and the reason says why: counted apart.
 
-    Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has
+    Coefficients of one row span more than 1e10; or there is nothing, and the relaxation of wide whole numbers has
     points by the solver's tolerance, of which none in whole numbers keeps the program; or nothing but points that miss
     the target by what rounds in a score.
     """
