@@ -199,6 +199,14 @@ class AbstractNearPeople(ABC):
     def look_at(self, who: Ints, below: Floats) -> None:
         """Look from now on at these alone, each below a limit on the objective, (B,)."""
 
+    @property
+    def most_climbs(self) -> int:
+        """How many climbs by tastes are worth it."""
+        return len(self.tastes)
+
+    def look_nearer(self) -> None:
+        """Look at what is below the best points met alone, where that is worth it."""
+
     def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
         """Return which changes are worth scanning, if objectives have to be below a limit each, (B,)."""
         del who
@@ -239,7 +247,7 @@ class AbstractNearPeople(ABC):
             self.begin(everybody)
             self.begin_from_rows(self.open(everybody), self.first_rows)
             self.look_at(everybody, self.most[everybody])
-            self.climb_from_home(self.open(everybody), self.tastes)
+            self.climb_from_home(self.open(everybody), self.tastes[: self.most_climbs])
             self.swap(self.open(everybody))
             left = everybody[np.isinf((self.best if self.count_here == 1 else self.most)[everybody])]
             if len(left):
@@ -408,6 +416,8 @@ class AbstractNearPeople(ABC):
         for step in range(max(steps, self.most_steps) if limits is None else steps):
             if not len(who):
                 return
+            if limits is None:
+                self.look_nearer()
             after = self.after(who, states)
             below = (self.most[who] if limits is None else limits) * (1.0 - CHEAPER_START)
             wanted = self.wanted(who, after, below)

@@ -61,10 +61,19 @@ _TOGETHER: Final = 5
 _SHARED: Final = 16_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 16, 2000
+#: Climbs by tastes where there are many leaves, and climbs times runs of leaves up to which there are more.
+_FEW_CLIMBS, _RUNS_CLIMBED = 4, 5_000_000
+#: Points of a person that are swapped.
+_IMPROVED: Final = 4
 #: Changes that are made at last for one that is taken back.
 _REMADE: Final = 3
 #: Leaves up to which the runs of all are kept.
 _FEW_LEAVES: Final = 20_000
+#: Leaves within the budgets of people from which on rows of the data are brought home first: how many of them, and how
+#: many rows are asked about at once.
+_MANY_LEAVES, _BROUGHT_HOME, _ASKED_AT_ONCE = 20_000, 8, 256
+#: Share of the leaves that are looked at below which no others are from then on.
+_FEWER: Final = 0.6
 #: Climbs begin within this many times the least budget that the leaves allow, then this many times the last, so often.
 _FIRST_BUDGET, _NEXT_BUDGET, _BUDGETS = 1.35, 1.8, 8
 
@@ -367,7 +376,6 @@ class _NearPeople(AbstractNearPeople):
     """People who are searched for together; a state has the number of a cell for each column."""
 
     first_rows = 0
-    improved = 4
 
     def __init__(self, search: NearSearch, people: Sequence[Person]) -> None:
         names = search.prepared.space.names
@@ -410,6 +418,24 @@ class _NearPeople(AbstractNearPeople):
         need = search.need
         self.scanner = Scanner(runs, need.values[runs.origin], need.values[runs.untested].sum(axis=0), need.need)
 
+    @property
+    def most_climbs(self) -> int:
+        """The fewer, the more leaves there are to look at."""
+        return max(_FEW_CLIMBS, _RUNS_CLIMBED // max(len(self.scanner.runs.run), 1))
+
+    @property
+    def improved(self) -> int:  # type: ignore[override]
+        """The fewer, the more leaves there are to look at."""
+        return _IMPROVED if self.most_climbs >= _CLIMBS else 1
+
+    def look_nearer(self) -> None:
+        """Look below the best points met alone, where these leave few of the leaves that are looked at."""
+        limits = np.minimum(self.limits, self.most)
+        looked_at = self.scanner.runs.origin
+        near = np.count_nonzero((self.costs[:, looked_at] <= limits[:, None]).any(axis=0))
+        if near < _FEWER * len(looked_at):
+            self.look_within(limits)
+
     def wanted(self, who: Ints, after: Floats, below: Floats) -> Bools:
         """Return which changes are worth scanning: those that cost less than a limit each, (B,), and lie within."""
         return np.asarray((after < below[:, None]) & (after <= self.limits[who][:, None]))
@@ -424,20 +450,61 @@ class _NearPeople(AbstractNearPeople):
         if self.count > 1 and not self.prepared.settings.proof:
             tastes = np.concatenate([tastes, self.tastes])
         budgets = _FIRST_BUDGET * self.bounds
+        by_rows = np.full(len(self.people), np.inf)
+        has_rows = False
         for _ in range(_BUDGETS):
-            left = who[np.isinf(self.most[who]) & (self.bounds[who] > 0.0)]
+            is_open = (self.most == by_rows) & (budgets < by_rows) & (self.bounds > 0.0)
+            left = who[is_open[who]]
             if not len(left):
                 break
             limits = np.full(len(self.people), -np.inf)
             limits[left] = budgets[left]
+            if not has_rows and np.count_nonzero(self.costs[left] <= limits[left, None]) > _MANY_LEAVES:
+                self.bring_rows_home(left)
+                by_rows = self.most.copy()
+                limits, has_rows = np.minimum(limits, by_rows), True
             self.look_within(limits)
-            self.climb_from_home(left, tastes)
+            self.climb_from_home(left, self.tastes[: self.most_climbs] if has_rows else tastes)
             budgets *= _NEXT_BUDGET
         left = who[np.isinf(self.most[who])]
         if len(left):
             self.look_within(np.where(np.isinf(self.most), np.inf, -np.inf))
             self.climb_from_home(left, tastes)
         self.look_within(self.most)
+
+    def bring_rows_home(self, who: Ints) -> None:
+        """Take back whole changes of the cheapest rows of the data that the model favours, the dearest that it lets.
+
+        The model is asked about the points themselves, which takes less than looking at very many leaves.
+        """
+        near = [self._first_favoured(i) for i in who.tolist()]
+        owners, states = np.repeat(who, list(map(len, near))), np.concatenate(near)
+        while len(owners):
+            self.offer(owners, states)
+            at, column = np.nonzero(states != self.home[owners])
+            back = states[at]
+            back[np.arange(len(at)), column] = self.home[owners[at], column]
+            kept = self.is_favoured(owners[at], back, np.zeros(len(at)))
+            kept[kept] = self.keeps_rules(owners[at[kept]], back[kept])
+            at, back = at[kept], back[kept]
+            order = np.lexsort((self.objectives(owners[at], back), at))
+            first = order[np.diff(at[order], prepend=-1) != 0]
+            owners, states = owners[at[first]], back[first]
+
+    def _first_favoured(self, i: int) -> States:
+        """Return the cheapest rows of the data that the model favours, with what is out of reach as it is."""
+        states = self.rows_in_reach(i)
+        states = states[np.argsort(self.objectives(np.full(len(states), i), states), kind="stable")]
+        found = states[:0]
+        for k in range(0, len(states), _ASKED_AT_ONCE):
+            some = states[k : k + _ASKED_AT_ONCE]
+            own = np.full(len(some), i)
+            kept = self.is_favoured(own, some, np.zeros(len(some)))
+            kept[kept] = self.keeps_rules(own[kept], some[kept])
+            found = np.concatenate([found, some[kept]])
+            if len(found) >= _BROUGHT_HOME:
+                break
+        return found[:_BROUGHT_HOME]
 
     def look_at(self, who: Ints, below: Floats) -> None:
         """Look from now on at these alone, each below a limit, (B,)."""
