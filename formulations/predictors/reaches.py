@@ -299,12 +299,11 @@ class ScoreCondition:
 
         Else, where a tie at that level is refused, the least score that a model of trees attains above it.
         """
-        least, clearance = self.side.least, self.side.clearance
-        if clearance == 0.0:
-            return least
-        turns = self.level
-        if not least - clearance < turns <= least + clearance:
-            turns = least + clearance
+        refused, accepted = self.side.refused, self.side.accepted
+        if refused is None or accepted is None:
+            return self.side.least
+        turns = self.level if refused < self.level <= accepted else accepted
+        clearance = self.side.clearance
         return turns - min(clearance / 4.0, SCORE_ROUNDING * max(abs(turns), clearance))
 
 
@@ -335,7 +334,7 @@ class _Agreeing:
 def _settled(index: Any, *, holds: bool) -> ScoreCondition:
     """Return a condition that no score meets, or that each does."""
     value = 1.0 if holds else -1.0
-    return ScoreCondition(index, LinearForm(value), lambda: (value, value), 0.0, RowSide(0.0, 0.0), _Constant(value))
+    return ScoreCondition(index, LinearForm(value), lambda: (value, value), 0.0, RowSide(0.0), _Constant(value))
 
 
 @final
@@ -427,7 +426,7 @@ class AskedOfScores:
         agreeing = _Agreeing(self._predictor, target.wanted)
         form = agreeing_form(self._block, target.wanted)
         return ScoreCondition(
-            "trees", form, lambda: (form.constant, float(trees)), needed - 0.5, RowSide(needed, 0.0), agreeing
+            "trees", form, lambda: (form.constant, float(trees)), needed - 0.5, RowSide(needed), agreeing
         )
 
     def _side(self, wanted: WantedSum) -> RowSide:
@@ -438,11 +437,11 @@ class AskedOfScores:
             accepts, more = own_decision(predictor, self.target, wanted)
             return right_side_of(predictor, wanted.weights, level, accepts, more=more, clear=self._is_clear)
         if predictor.has_ties and wanted.ties and self.margin <= default_margin(predictor):
-            return RowSide(level - VOTE_ROUNDING, 0.0)  # the library's test is >=
+            return RowSide(level - VOTE_ROUNDING)  # the library's test is >=
         core = predictor.core
         if isinstance(core, Combination) and core.votes:  # counts tie or differ by a whole vote, never by rounding
-            return RowSide(level + max(self.margin, default_margin(predictor)), 0.0)
-        return RowSide(level + self.margin - self.below, 0.0)
+            return RowSide(level + max(self.margin, default_margin(predictor)))
+        return RowSide(level + self.margin - self.below)
 
 
 def _has_probability(core: AbstractRepresentation, target: ProbabilityOf, signed: float) -> bool:
@@ -525,8 +524,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     -----
     One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin.
 
-    With None and trees, a row stands half-way between the scores that the library accepts and those that it does not,
-    where these can be listed (votes, pure leaves, single trees, few trees). Elsewhere it is lower than the decision by
+    With None and trees, a row stands between the scores that the library accepts and those that it does not, where these
+    can be listed (votes, pure leaves, single trees, few trees): half-way, or as near to the accepted ones as a solver's
+    tolerance allows. Elsewhere it is lower than the decision by
     the rounding error of the library's sum, so that it cuts off nothing that the library accepts: a score within that
     error of a tie has to be shown to the library, as :func:`ceopt.explain` does. A further row ``not_tied`` then cuts
     off the ties of leaves that add up exactly, as the pure ones of a forest do
@@ -608,7 +608,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._side_row("valid", condition, form, exact.side, switch)
             return
         self._side_row("valid", condition, form, condition.side, switch)
-        self._side_row("not_tied", condition, form + relief, RowSide(exact.side.least, 0.0), switch)
+        self._side_row("not_tied", condition, form + relief, RowSide(exact.side.least), switch)
 
     def _side_row(
         self, name: str, condition: ScoreCondition, form: LinearForm, side: RowSide, switch: LinearForm

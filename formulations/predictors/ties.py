@@ -42,6 +42,7 @@ from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import point_row
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.formulations.tolerances import (
+    CLEAR_DISTANCE,
     LEAST_MARGIN,
     LEVEL_ROOM,
     MARGIN_OF_A_ROW,
@@ -668,12 +669,27 @@ class RowSide:
     ----------
     least
         The row is score >= least.
-    clearance
-        Half the distance between the neighbouring scores; 0 if unknown.
+    refused, accepted
+        The neighbouring scores that the model may have; None if unknown.
     """
 
     least: float
-    clearance: float
+    refused: float | None = None
+    accepted: float | None = None
+
+    @classmethod
+    def between(cls, refused: float, accepted: float, size: float) -> RowSide:
+        """Return the side between two scores: half way, or nearer to the accepted one where that is clear in a row.
+
+        The nearer it stands, the tighter is the relaxation. ``size``: that of the scores.
+        """
+        half = refused + (accepted - refused) / 2.0
+        return cls(max(half, accepted - CLEAR_DISTANCE * size), refused, accepted)
+
+    @property
+    def clearance(self) -> float:
+        """How far the accepted score is; 0 if unknown."""
+        return 0.0 if self.accepted is None else self.accepted - self.least
 
 
 def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
@@ -850,7 +866,7 @@ def right_side_of(
     width = sums.undecided_within(level, more)
     size = max(sums.spread, abs(level) * 1e-3)
     if sums.candidates is None:
-        return RowSide(level - max(width, LEVEL_ROOM * size), 0.0)
+        return RowSide(level - max(width, LEVEL_ROOM * size))
     scores = sums.candidates / sums.divisor
     accepted = scores > level + width
     near = np.abs(scores - level) <= width
@@ -870,7 +886,7 @@ def right_side_of(
     first = int(np.append(accepted, True).argmax())  # len(scores) if none is accepted
     low = ends[first]
     high = ends[first + 1]
-    return RowSide(float(low + (high - low) / 2.0), float(high - low) / 2.0)
+    return RowSide.between(float(low), float(high), room)
 
 
 @final
@@ -888,7 +904,7 @@ class ExactSide:
     Parameters
     ----------
     side
-        b, and half the distance between scores.
+        b, and the scores beside it.
     reliefs
         Pairs of a step and r, from the coarsest step; at last 0 and the r of leaves of no step.
     """
@@ -927,8 +943,7 @@ def exact_side_of(
         return None
     highest = [side.least for _, side in sides].index(top)  # sums of greater steps are among its own: it parts them too
     reliefs = [(step, 0.0 if k < highest else top - side.least) for k, (step, side) in enumerate(sides)]
-    clearance = min(side.clearance for _, side in sides)
-    return ExactSide(RowSide(top, clearance), (*reliefs, (0.0, top - least)))
+    return ExactSide(sides[highest][1], (*reliefs, (0.0, top - least)))
 
 
 def _exact_sums(predictor: Predictor, weights: Sequence[float]) -> list[tuple[float, Sums]]:

@@ -25,6 +25,7 @@ from ceopt.formulations.predictors.ties import (
     vectors_of,
 )
 from ceopt.formulations.targets import parse_target
+from ceopt.formulations.tolerances import CLEAR_DISTANCE
 from ceopt.solvers import solve
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
@@ -107,17 +108,22 @@ def test_the_distance_grows_with_the_leaves(dtype: str) -> None:
 
 
 # ---- places ----------------------------------------------------------------------------------------------------------
-def test_a_row_stands_half_way_between_what_is_accepted_and_what_is_not() -> None:
-    predictor = ensemble(HALVES)
+@pytest.mark.parametrize("unit", [1.0, 2.0**-10, 2.0**-20, 2.0**20])
+def test_a_row_stands_below_what_is_accepted_as_clearly_as_what_is_not_is_refused(unit: float) -> None:
+    """A ten-thousandth of the scores' size below it, which is tighter than half way; half way where they are nearer."""
+    predictor = ensemble([unit * value for value in HALVES])
     scores = np.asarray(sums_of(predictor, [1.0]).candidates)
     assert len(scores) == 8
+    clear = CLEAR_DISTANCE * max(float(scores[-1] - scores[0]), 1.0)
     for first in range(1, len(scores)):
         level = float(scores[first])
         tied = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level)
         above = right_side_of(predictor, [1.0], level, lambda s, level=level: s > level)
         assert scores[first - 1] < tied.least < scores[first] < above.least
-        assert tied.least == pytest.approx((scores[first - 1] + scores[first]) / 2)
-        assert tied.clearance == pytest.approx((scores[first] - scores[first - 1]) / 2)
+        distance = min(clear, (scores[first] - scores[first - 1]) / 2)
+        assert level - tied.least == pytest.approx(distance, rel=1e-6, abs=0.0)
+        assert tied.clearance == level - tied.least
+        assert (tied.refused, tied.accepted) == (scores[first - 1], level)
         refused = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level, clear=True)
         assert refused.least == above.least
 
@@ -128,11 +134,10 @@ def test_beyond_the_ends_a_row_is_clear_of_every_score() -> None:
     size = float(scores[-1] - scores[0])
     low = right_side_of(predictor, [1.0], -100.0, lambda s: s >= -100.0)
     high = right_side_of(predictor, [1.0], 100.0, lambda s: s >= 100.0)
-    assert low.least <= scores[0] - size / 2
+    assert low.least < scores[0] - 0.5 * CLEAR_DISTANCE * size
     assert high.least >= scores[-1] + size / 2
-    assert min(low.clearance, high.clearance) >= size / 2
     alone = ensemble([1.0] * 6)
-    assert right_side_of(alone, [1.0], 2.0, lambda s: s >= 2.0).least < 3.0 - 0.1
+    assert right_side_of(alone, [1.0], 2.0, lambda s: s >= 2.0).least < 3.0 - 0.5 * CLEAR_DISTANCE
     assert right_side_of(alone, [1.0], 4.0, lambda s: s >= 4.0).least > 3.0 + 0.1
 
 
@@ -142,7 +147,7 @@ def test_what_floats_may_round_to_the_level_is_not_cut_off() -> None:
     assert 0.1 + 0.3 + 0.2 != 0.2 + 0.3 + 0.1
     for level in (0.6, math.nextafter(0.6, 1.0)):
         place = right_side_of(predictor, [1.0], level, lambda s, level=level: s >= level)
-        assert place.least < 0.6 - 0.1
+        assert place.least < 0.6 - 0.5 * CLEAR_DISTANCE
 
 
 def test_sums_that_are_listed_as_one_are_all_kept() -> None:
