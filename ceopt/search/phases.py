@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from ceopt.search.solve_program import SolvedProgram
     from ceopt.search.state import Question, State
 
+#: Parts of the way from a usual amount to an answer's own, of which each is asked about at once, and how often.
+_PARTS_TO_AMOUNT, _ROUNDS_TO_AMOUNT = 32, 4
+
 # ==== Fewer columns at the same cost ==================================================================================
 
 
@@ -86,14 +89,84 @@ def without_free_moves(state: State) -> State:
         if check.valid and not check.broken:
             point = back
             prediction = check.prediction
-    if prediction is None:
-        return state
+    return state if prediction is None else _with_point(state, point, prediction)
+
+
+def _with_point(state: State, point: Mapping[str, float], prediction: Any) -> State:
+    """Return the state with another point of the same cost as the latest answer."""
+    question = state.question
+    assert state.last is not None  # noqa: S101 - an answer was found
+    *before, (answer, _) = state.answers
     cluster = nearest_cluster(question.settings.rules, question.space, point)
-    fewer = answer_of(
-        question.prepared, question.factual, point,
+    other = answer_of(
+        question.prepared, question.factual, dict(point),
         prediction=prediction, bound=answer.bound, rank=answer.rank, cluster=cluster,
     )  # fmt: skip
-    return replace(before, answers=(*before.answers, (fewer, point)), last=replace(state.last, answer=fewer))
+    return replace(state, answers=(*before, (other, dict(point))), last=replace(state.last, answer=other))
+
+
+# ==== Amounts that are filled in ======================================================================================
+def with_usual_amounts(state: State) -> State:
+    """Bring each number that the latest answer fills in as near to a usual amount as the model lets.
+
+    It costs the same whatever it becomes, and the end of what is in reach is hardly anybody's amount.
+    """
+    question = state.question
+    if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
+        return state
+    answer, first = state.answers[-1]
+    usual = {name: _usual_amount(question, name) for name in answer.changed if _is_filled(question, first, name)}
+    point = dict(first)
+    for _ in usual:  # what one becomes may make room for another
+        for name, amount in usual.items():
+            point[name] = _nearest_amount(state, point, name, amount)
+    if point == first:
+        return state
+    check = question.check(point)
+    return _with_point(state, point, check.prediction) if check.valid and not check.broken else state
+
+
+def _is_filled(question: Question, point: Mapping[str, float], name: str) -> bool:
+    feature = question.space[name]
+    is_filled = feature.is_label(question.factual[name]) and not feature.is_label(point[name])
+    return is_filled and not feature.is_finite and isinstance(question.person.reach[name], Interval)
+
+
+def _usual_amount(question: Question, name: str) -> float:
+    """Return an amount in the middle of those of the rows that the model favours; without data, of those in reach."""
+    feature, part = question.space[name], question.person.reach[name]
+    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
+    rows = question.prepared.target_rows
+    amounts = np.zeros(0)
+    if rows is not None:
+        amounts = rows[:, question.space.names.index(name)]
+        amounts = amounts[~feature.are_labels(amounts)]
+    if not len(amounts):
+        ends = np.array([part.lower, part.upper])
+        amounts = ends[np.isfinite(ends)]
+    return part.clip(float(np.median(amounts))) if len(amounts) else part.clip(0.0)
+
+
+def _nearest_amount(state: State, point: Mapping[str, float], name: str, middle: float) -> float:
+    """Return the amount nearest to a middle at which a point is an answer of the same cost; else its own."""
+    question = state.question
+    part = question.person.reach[name]
+    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
+    before = replace(state, answers=state.answers[:-1])
+    cost = question.cost(point)
+    good, asked = point[name], [middle]
+    for _ in range(_ROUNDS_TO_AMOUNT):
+        points = [{**point, name: amount} for amount in asked]
+        slacks = question.prepared.slacks_beyond(coordinates_of(question.space, points), question.settings.margin)
+        are_met = question.prepared.judge(points)[1] & (slacks >= 0.0)
+        may_be = (k for k in np.flatnonzero(are_met).tolist() if question.cost(points[k]) <= cost)
+        first = next((k for k in may_be if question.keeps_rules(points[k]) and before.differs(points[k])), len(asked))
+        middle, good = [middle, *asked][first], [*asked, good][first]
+        steps = [part.clip(float(amount)) for amount in np.linspace(middle, good, _PARTS_TO_AMOUNT + 1)]
+        asked = [amount for amount in dict.fromkeys(steps) if amount not in {middle, good}]
+        if not asked:
+            break
+    return good
 
 
 def _may_need_fewer_columns(state: State) -> bool:

@@ -29,6 +29,8 @@ Accepts: TypeAlias = Callable[[list[dict[str, float]]], Sequence[bool]]
 #: Rows that the model is asked about on one side of an amount, and the first batch of them.
 _MOST_ROWS: Final = 4000
 _FIRST_BATCH: Final = 64
+#: Points that an answer may be by the numbers that are told so far, each of which is asked about for every amount.
+_MOST_POINTS: Final = 64
 #: Points on one side of an amount that rules are held against.
 _MOST_CHECKS: Final = 2000
 #: Amounts from here on are nobody's, and models of narrow floats take none: a cut there is none.
@@ -51,8 +53,9 @@ def with_ranges(
 ) -> list[Counterfactual]:
     """Return answers that know, of each number that they fill in, which amounts around theirs would do as well.
 
-    Everything else is as in the answer. The model is not monotone, so that it is asked about amounts one after another,
-    from the answer's own outwards to the first that it refuses:
+    Everything else is as in the answer, and of several numbers every combination of their amounts does: of the first
+    one all amounts that do, of the next those that do with each of these, and so on. The model is not monotone, so that
+    it is asked about amounts one after another, from the answer's own outwards to the first that it refuses:
 
     ================= ==================================================================================================
     model             amounts
@@ -68,15 +71,23 @@ def with_ranges(
     told = []
     for answer, point in answers:
         ranges = {}
+        points: list[Point] = [point]
+        asking: list[AbstractRule] = []
         for name in answer.changed:
             feature = space[name]
             is_filled = feature.is_label(factual[name]) and not feature.is_label(point[name])
             part = reach[name]
-            if is_filled and isinstance(part, Interval) and not feature.is_finite:
-                person = _Filled(name, part, point[name], point, factual, space)
-                found = _range(person, rules, predictor, accepts)
-                if found is not None:
-                    ranges[name] = found
+            if not (is_filled and isinstance(part, Interval) and not feature.is_finite):
+                continue
+            filled = _Filled(name, part, points, factual, space)
+            own = [rule for rule in rules if _asks(rule, filled)]
+            if len(points) > _MOST_POINTS or any(rule in asking for rule in own):
+                continue
+            found = _range(filled, own, predictor, accepts)
+            if found is not None:
+                ranges[name] = found
+                asking += own
+                points = list(_with_amounts(filled, found, predictor))
         told.append(altered(answer, ranges=ranges) if ranges else answer)
     return told
 
@@ -88,22 +99,32 @@ class _Filled:
 
     Parameters
     ----------
-    name, part, amount
-        Of the column, what it may become, and what it becomes.
-    point, factual, space
-        The answer, the person and the columns.
+    name, part
+        Of the column, and what it may become.
+    points, factual, space
+        The answer, and what else it may be by the amounts of other numbers, the person and the columns.
     """
 
     name: str
     part: Interval
-    amount: float
-    point: Point
+    points: Sequence[Point]
     factual: Point
     space: FeatureSpace
 
-    def at(self, amount: float) -> dict[str, float]:
-        """Return the answer with another amount."""
-        return {**self.point, self.name: amount}
+    @property
+    def amount(self) -> float:
+        """What the column becomes."""
+        return self.points[0][self.name]
+
+    def at(self, amount: float) -> list[dict[str, float]]:
+        """Return the answer, and what else it may be, with another amount."""
+        return [{**point, self.name: amount} for point in self.points]
+
+    def are_good(self, amounts: Sequence[float], accepts: Accepts) -> list[bool]:
+        """Return which amounts the model accepts, whatever the other numbers are."""
+        told = list(map(bool, accepts([point for amount in amounts for point in self.at(amount)])))
+        size = len(self.points)
+        return [all(told[k : k + size]) for k in range(0, len(told), size)]
 
     def steps(self, way: int, end: float) -> Iterator[float]:
         """Give the amounts from the answer's own, which is left out, to an end of the same side."""
@@ -117,11 +138,31 @@ class _Filled:
                 yield amount
 
 
+def _with_amounts(filled: _Filled, found: tuple[float, float], predictor: Predictor) -> Iterator[Point]:
+    """Give what an answer may be by the amounts between two of a number, the answer itself first.
+
+    Under a linear model the ends say of all; of trees there is one amount of each cell, else each of the steps.
+    """
+    low, high = found
+    amounts = [filled.amount]
+    if predictor.is_linear:
+        amounts += filter(math.isfinite, found)  # on the way to an end that is none nothing gets worse
+    elif predictor.is_trees:
+        amounts += [max(start, low) for start, stop in _cells(filled, predictor) if start <= high and stop >= low]
+    else:
+        amounts += itertools.islice(filled.steps(-1, low), _MOST_POINTS)
+        amounts += itertools.islice(filled.steps(1, high), _MOST_POINTS)
+    for amount in dict.fromkeys(amounts):
+        yield from filled.at(amount)
+
+
 def _range(
-    filled: _Filled, rules: Sequence[AbstractRule], predictor: Predictor, accepts: Accepts
+    filled: _Filled, asking: Sequence[AbstractRule], predictor: Predictor, accepts: Accepts
 ) -> tuple[float, float] | None:
-    """Return the least and the greatest amount of those around the answer's that do; None where that is not known."""
-    asking = [rule for rule in rules if _asks(rule, filled)]
+    """Return the least and the greatest amount of those around the answer's that do; None where that is not known.
+
+    ``asking``: the rules that ask for the amount.
+    """
     if any(rule.slow or rule.lacks_rows for rule in asking):
         return None
     cells = _cells(filled, predictor) if predictor.is_trees else None
@@ -145,11 +186,7 @@ def _end_by_model(
         return _end_of_cells(cells, way, filled, accepts)
     end = filled.part.lower if way < 0 else filled.part.upper
     if is_linear:
-
-        def are_good(amounts: Sequence[float]) -> list[bool]:
-            return list(map(bool, accepts([filled.at(amount) for amount in amounts])))
-
-        return _end_by_parts(filled, way, end, are_good)
+        return _end_by_parts(filled, way, end, lambda amounts: filled.are_good(amounts, accepts))
     if filled.part.step is None:
         return None
     return _last_good(filled, ((amount, amount) for amount in filled.steps(way, end)), accepts)
@@ -191,7 +228,7 @@ def _last_good(
         some = list(itertools.islice(left, batch))
         if not some:
             return end
-        for (_, far), is_good in zip(some, accepts([filled.at(near) for near, _ in some]), strict=True):
+        for (_, far), is_good in zip(some, filled.are_good([near for near, _ in some], accepts), strict=True):
             if not is_good:
                 return end
             end = far
@@ -229,7 +266,7 @@ def _asks(rule: AbstractRule, filled: _Filled) -> bool:
         return False
     if rule.lacks_rows:
         return True
-    watched = _Watched(filled.point, filled.name)
+    watched = _Watched(filled.points[0], filled.name)
     rule.violation(filled.space, filled.factual, watched)
     return watched.is_read
 
@@ -240,8 +277,8 @@ def _end_by_rules(filled: _Filled, way: int, end: float, asking: Sequence[Abstra
         return end
 
     def is_good(amount: float) -> bool:
-        point = filled.at(amount)
-        return all(rule.violation(filled.space, filled.factual, point) <= 0.0 for rule in asking)
+        points = filled.at(amount)
+        return all(rule.violation(filled.space, filled.factual, one) <= 0.0 for rule in asking for one in points)
 
     if filled.part.step is None:
         return filled.amount if end == filled.amount else None

@@ -74,6 +74,7 @@ from ceopt.search.phases import (
     look_within_margin,
     look_within_steps,
     with_fewer_columns,
+    with_usual_amounts,
     without_free_moves,
 )
 from ceopt.search.ranges import with_ranges
@@ -399,7 +400,7 @@ def _fewer(state: State) -> State:
         state = with_fewer_columns(state)
     else:  # otherwise an answer may be any of those that cost the same, but for moves that nothing needs
         state = without_free_moves(state)
-    return replace(state, phase=Phase.NEXT)
+    return replace(with_usual_amounts(state), phase=Phase.NEXT)
 
 
 def _next(state: State) -> State:
@@ -444,7 +445,8 @@ def _end_for_time(state: State) -> State:
     first = state.first
     if first is None and state.last is not None and state.last.answer is not None:
         first = state.last
-    state = replace(state, first=first, tries=Tries(state.diversity))
+    of_leaves = None if first is not None or state.size or state.relaxed else state.tries.bound
+    state = replace(state, first=first, tries=Tries(state.diversity, of_leaves))
     return fall_back(state, out_of_time(state))
 
 

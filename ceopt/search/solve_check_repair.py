@@ -157,8 +157,11 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
             return replace(state, stage=error.stage)
         question.stopwatch.add({"start": shared_s})
         state = state.later(-shared_s)
-    if met.bound > 0.0 and predictor.is_trees and not settings.proof and question.takes_bounds:
-        state = replace(state, least=LeastCost(settings.cost.from_objective(met.bound)))
+    if met.bound > 0.0 and predictor.is_trees:
+        bound = settings.cost.from_objective(met.bound)
+        state = replace(state, tries=replace(state.tries, bound=bound))
+        if not settings.proof:
+            state = replace(state, least=LeastCost(bound))
     return _with_starts(state, [(question.cost(point), point) for point in points_of(question.space, met.points)])
 
 

@@ -312,17 +312,6 @@ class Question:
         return self.settings.margin is None and not self.prepared.asks_model
 
     @property
-    def takes_bounds(self) -> bool:
-        """Whether a bound that leaves out the rules says what a program would: it refuses rules that need amounts."""
-        return not (self.settings.rules and self.has_labels)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether a column is missing or holds a code, or may."""
-        factual = self.factual
-        return any(self.space[name].is_label(factual[name]) or part.labels for name, part in self.person.reach.items())
-
-    @property
     def share_of_rounding(self) -> float:
         """Relative error of a cost that rounding in the model's own arithmetic can cause.
 

@@ -1,8 +1,8 @@
 """Settle a person without a program, where a lower bound on the cost meets a verified answer.
 
 :func:`least_cost` asks the bound that suits the model. Bounds leave out all rules, which only remove points, and hold
-for every answer that the model accepts or, where the user gave a margin, that has it. None are taken where a rule moves
-columns or gives them away for nothing, as a price then does not bound a change, nor for a count of trees.
+for every answer that the model accepts or, where the user gave a margin, that has it. None are taken where a rule gives
+columns away for nothing, as a price then does not bound a change, nor for a count of trees.
 """
 
 from __future__ import annotations
@@ -216,7 +216,8 @@ def with_near_answer(state: State) -> State:
     """Return the state with the cheapest point met so far that is another answer; in the phase after all programs."""
     state = replace(state, solver="")
     is_first = not state.answers
-    if is_first and not looks_first(state.question):
+    is_only_bounded = len(state.answers) == 1 and state.first is not None and state.first.status is Status.OPTIMAL
+    if (is_first or is_only_bounded) and not looks_first(state.question):
         looked = find_starts(state, even_linear=True)
         found = tuple(sorted([*state.found, *looked.starts], key=itemgetter(0)))
         state = replace(looked, found=found)
@@ -303,9 +304,7 @@ def _is_bounded(question: Question) -> bool:
     settings = question.settings
     if not settings.cost.additive or isinstance(settings.target, DisagreementOf):
         return False
-    if any(rule.mends or rule.unpriced(question.space) for rule in settings.rules):
-        return False
-    return question.takes_bounds
+    return not any(rule.unpriced(question.space) for rule in settings.rules)
 
 
 def _cells_of(question: Question, need: TreeNeed) -> PersonCells:

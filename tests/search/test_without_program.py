@@ -16,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.search import without_program
+from ceopt.solvers.deadline import OutOfTimeError
 
 COSTS: list[Any] = [
     ceopt.L1(scale="none"), ceopt.L1(scale="none") + 0.1 * ceopt.Changes(), ceopt.L2(scale="none", squared=True),
@@ -179,3 +180,75 @@ def test_no_point_that_was_met_proves_nothing():
 def test_a_proof_is_wanted_or_not():
     with pytest.raises(ceopt.CeoptError, match="True or False as proof"):
         ceopt.explain(MODEL, {"income": 2}, SPACE, target="yes", proof="no")
+
+
+@pytest.mark.parametrize("rules", [(), [ceopt.MaxChanges(2)]], ids=["no rule", "MaxChanges"])
+def test_several_near_answers_of_a_linear_model_come_where_a_bound_proves_the_first(rules):
+    """The bound that settles the first looks for no other: there was one answer of three."""
+    weights = np.array([1.0, 2.0, -1.5])
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in "abc"])
+    model = Affine(weights, -9.5, labels=("no", "yes"))
+    given_ = {"target": "yes", "cost": ceopt.L1(scale="none"), "constraints": rules, "n": 3}
+    found = 0
+    for row in ([3, 1, 5], [0, 0, 9], [2, 2, 2], [9, 0, 9]):
+        person = dict(zip("abc", row, strict=True))
+        near = ceopt.explain(model, person, space, proof=False, **given_)
+        proved = ceopt.explain(model, person, space, **given_)
+        assert len(near) == len(proved)
+        found += len(near)
+        assert near[0].cost == pytest.approx(proved[0].cost)
+        changed = [set(answer.changed) for answer in near]
+        assert all(not changed[k] <= changed[j] for j in range(len(near)) for k in range(j))
+    assert found > 6
+
+
+MENDING: list[Any] = [ceopt.AllowedValues({"d": range(-3, 11)}), ceopt.MaxMove(["a"], up=11)]
+
+
+@pytest.mark.parametrize("rule", MENDING, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("proof", [True, False])
+def test_rules_that_mend_points_leave_a_bound_as_it_is(rule, proof):
+    """They only remove points; their people had no bound, and with proof=False a gap of 1."""
+    space = space_of(0.25, (), missing=False)
+    model = Affine([1.0, -0.5, 2.0, 0.3], -9.5, labels=("no", "yes"))
+    for a, b, d in ((0, 1.25, 0), (4, -2.0, 3), (2, 5.0, -3)):
+        person = {"a": a, "b": b, "c": 0, "d": d}
+        without = ceopt.explain(model, person, space, target="yes", proof=proof)
+        found = ceopt.explain(model, person, space, target="yes", proof=proof, constraints=rule)
+        assert (found.status, found.proof, found.bound) == (without.status, without.proof, without.bound)
+        assert found.bound > 0.0
+        by_program = asked_by_program(model, person, space, target="yes", constraints=rule)
+        assert found[0].cost >= by_program[0].cost * (1.0 - 1e-9)
+        assert found[0].cost <= by_program[0].cost * (1.0 + 1e-9) or not proof
+
+
+@pytest.mark.parametrize("proof", [True, False])
+def test_rules_leave_a_bound_to_people_with_missing_cells_and_codes(proof):
+    space = space_of(0.25, (-1, -2), missing=False)
+    model = Affine([1.0, -0.5, 2.0, 0.3], -9.5, labels=("no", "yes"))
+    for a, d in ((0, -1), (4, -2), (2, 5)):
+        person = {"a": a, "b": 1.25, "c": 0, "d": d}
+        found = ceopt.explain(model, person, space, target="yes", proof=proof, constraints=ceopt.MaxChanges(3))
+        assert found.bound > 0.0
+        assert found.gap <= 1e-6 or not proof
+        by_program = asked_by_program(model, person, space, target="yes", constraints=ceopt.MaxChanges(3))
+        assert found.bound <= by_program[0].cost * (1.0 + 1e-9)
+        assert found[0].cost >= by_program[0].cost * (1.0 - 1e-9)
+
+
+def test_what_the_leaves_say_stays_known_where_the_time_ends_before_a_program(monkeypatch):
+    """The bound was 0 with proof=True, and not with proof=False."""
+    model = RandomForestClassifier(20, random_state=0).fit(ROWS, np.where(ROWS["a"] + ROWS["b"] > 1, "yes", "no"))
+    space = ceopt.FeatureSpace.infer(ROWS)
+    person = ROWS[model.predict(ROWS) == "no"].iloc[[0]]
+    near = ceopt.explain(model, person, space, target="yes", proof=False)
+
+    def late(*_: Any) -> None:
+        raise OutOfTimeError("branching")
+
+    monkeypatch.setattr(without_program, "trees", late)
+    found = ceopt.explain(model, person, space, target="yes")
+    assert 0.0 < near.bound <= near[0].cost
+    assert found.status == "feasible"
+    assert 0.0 < found.bound <= found[0].cost
+    assert "branching" in found.reason
