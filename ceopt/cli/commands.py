@@ -284,7 +284,7 @@ def explain(
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
     proof: Annotated[
-        bool, typer.Option(help="Prove answers by a program; else give near answers, which take milliseconds.")
+        bool, typer.Option(help="Prove answers by a program; else give near answers, found without one.")
     ] = True,
     surrogate: Annotated[
         str | None,

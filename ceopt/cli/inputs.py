@@ -600,6 +600,8 @@ def moved(
 ) -> FeatureSpace:
     """Return the space with columns that move, and may be missing, as options say."""
     for name, move in moves.items():
+        if name not in space.names:
+            raise UnknownNameError.among(f"--{move}", "column", name, space.names)
         space = space.fix(name) if move == "fixed" else space.update(name, direction=move)
     for name in missing:
         space = space.update(name, missing=space[name].missing or True)

@@ -92,7 +92,7 @@ def print_results(results: Iterable[SolutionSet]) -> None:
 
 
 def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
-    """Print one line per change that a person would make, then one per person without an answer."""
+    """Print one line per change that a person would make, then why who has no answer, or no more, has none."""
     table = _table("row", "answer", "column", numbers=("from", "to", "cost"))
     without = []
     for result in results:
@@ -110,6 +110,12 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     for result in without:
         status = str(result.status).replace("_", " ")
         console.print(_text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
+    told: dict[str, list[str]] = {}
+    for result in results:
+        if len(result) and result.reason:
+            told.setdefault(str(result.reason), []).append(str(result.query_id))
+    for reason, people in told.items():
+        console.print(_text(f"row {', '.join(people)}: {reason}"), soft_wrap=True)
     verified = sum(answer.verified for result in results for answer in result)
     if verified:
         count = counted(verified, "answer")

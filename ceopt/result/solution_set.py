@@ -50,7 +50,8 @@ class SolutionSet:
         Least slack of the decision in the program, in the model's own score; 0 where trees decide themselves. Where no
         program was solved, the slack that a program would ask for; an answer may then have less, if nobody gave one.
     complete
-        False: fewer than asked for, for another reason than proof that there are no more.
+        False: fewer than asked for, for another reason than proof that there are no more; or several near answers
+        (``proof=False``), as others may lie between them.
     reason
         One sentence, or empty.
     conflict

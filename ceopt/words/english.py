@@ -54,7 +54,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "feasible_one": "There is a way to the goal ({target}); it is not proved that none asks for less.",
     "feasible_many": "There are {count} ways to the goal ({target}); it is not proved that none asks for less.",
     "infeasible": "There is no way to the goal ({target}) within what may change.",
-    "time_limit": "No way to the goal ({target}) was found in the time given. There may be one.",
+    "time_limit": "No way to the goal ({target}) was found. There may be one.",
     "rejected": "No way to the goal ({target}) passed the checks. There may be one.",
     "already_favourable": "Nothing has to change: the goal ({target}) is met.",
     "unbounded": "The question for a way to the goal ({target}) has no least cost.",

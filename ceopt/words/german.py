@@ -54,7 +54,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "feasible_one": "Es gibt einen Weg zum Ziel ({target}); dass keiner weniger verlangt, ist nicht bewiesen.",
     "feasible_many": "Es gibt {count} Wege zum Ziel ({target}); dass keiner weniger verlangt, ist nicht bewiesen.",
     "infeasible": "Mit dem, was sich ändern darf, gibt es keinen Weg zum Ziel ({target}).",
-    "time_limit": "In der gegebenen Zeit wurde kein Weg zum Ziel ({target}) gefunden. Es kann einen geben.",
+    "time_limit": "Ein Weg zum Ziel ({target}) wurde nicht gefunden. Es kann einen geben.",
     "rejected": "Kein Weg zum Ziel ({target}) hat die Prüfungen bestanden. Es kann einen geben.",
     "already_favourable": "Nichts muss sich ändern: Das Ziel ({target}) ist erreicht.",
     "unbounded": "Die Frage nach einem Weg zum Ziel ({target}) hat keine kleinsten Kosten.",

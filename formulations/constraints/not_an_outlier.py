@@ -91,7 +91,7 @@ class NotAnOutlier(AbstractRule):
     >>> m.x = Factual(FeatureSpace([Feature("wage", kind="integer", lower=0, upper=40)]), {"wage": 30})
     >>> m.usual = impose(NotAnOutlier(forest), m.x)
     >>> print(m.usual.ordinary.valid[1].expr)  # doctest: +ELLIPSIS
-    5.60...  <=  3.0 + usual.forest.leaf[0,3] + 2.0*usual.forest.leaf[0,4] + ...
+    5.99...  <=  3.0 + usual.forest.leaf[0,3] + 2.0*usual.forest.leaf[0,4] + ...
     """
 
     forest: Any

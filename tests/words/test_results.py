@@ -84,7 +84,7 @@ EXPECTED = {
     ],
     "met": ["Nothing has to change: the goal (good) is met.", "The goal is met, and so is every rule."],
     "late": [
-        "No way to the goal (good) was found in the time given. There may be one.",
+        "No way to the goal (good) was found. There may be one.",
         "The time limit of 0.000000001 seconds is used up.",
     ],
 }
