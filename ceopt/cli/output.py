@@ -114,8 +114,8 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     for result in results:
         if len(result) and result.reason:
             told.setdefault(str(result.reason), []).append(str(result.query_id))
-    for reason, people in told.items():
-        console.print(_text(f"row {', '.join(people)}: {reason}"), soft_wrap=True)
+    for reason, rows_told in told.items():
+        console.print(_text(f"row {', '.join(rows_told)}: {reason}"), soft_wrap=True)
     verified = sum(answer.verified for result in results for answer in result)
     if verified:
         count = counted(verified, "answer")

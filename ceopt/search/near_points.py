@@ -62,7 +62,7 @@ _SHARED: Final = 16_000
 #: Climbs with a random taste beside the first, and rows of the data that are looked at.
 _CLIMBS, _SAMPLED = 16, 2000
 #: Climbs by tastes where there are many leaves, and climbs times runs of leaves up to which there are more.
-_FEW_CLIMBS, _RUNS_CLIMBED = 4, 5_000_000
+_FEW_CLIMBS, _RUNS_CLIMBED = 4, 10_000_000
 #: Points of a person that are swapped.
 _IMPROVED: Final = 4
 #: Changes that are made at last for one that is taken back.

@@ -22,6 +22,7 @@ import numpy as np
 
 from ceopt.base.results import Status
 from ceopt.base.said import said, together
+from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
@@ -109,17 +110,25 @@ def _with_point(state: State, point: Mapping[str, float], prediction: Any) -> St
 def with_usual_amounts(state: State) -> State:
     """Bring each number that the latest answer fills in as near to a usual amount as the model lets.
 
-    It costs the same whatever it becomes, and the end of what is in reach is hardly anybody's amount.
+    It costs the same whatever it becomes, and the end of what is in reach is hardly anybody's amount. Under a diversity
+    that measures amounts it stays, as it might take the room of a further answer.
     """
     question = state.question
-    if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
+    settings = question.settings
+    measures_amounts = settings.n > 1 and not isinstance(state.diversity, Distinct)
+    if state.last is None or state.last.answer is None or state.interrupted or measures_amounts:
+        return state
+    if any(rule.slow for rule in settings.rules):
         return state
     answer, first = state.answers[-1]
     usual = {name: _usual_amount(question, name) for name in answer.changed if _is_filled(question, first, name)}
     point = dict(first)
-    for _ in usual:  # what one becomes may make room for another
+    before: dict[str, float] = {}
+    while point != before:  # what one becomes may make room for another
+        before = dict(point)
         for name, amount in usual.items():
-            point[name] = _nearest_amount(state, point, name, amount)
+            if not question.is_late:
+                point[name] = _nearest_amount(state, point, name, amount)
     if point == first:
         return state
     check = question.check(point)
@@ -156,6 +165,8 @@ def _nearest_amount(state: State, point: Mapping[str, float], name: str, middle:
     cost = question.cost(point)
     good, asked = point[name], [middle]
     for _ in range(_ROUNDS_TO_AMOUNT):
+        if question.is_late:
+            break
         points = [{**point, name: amount} for amount in asked]
         slacks = question.prepared.slacks_beyond(coordinates_of(question.space, points), question.settings.margin)
         are_met = question.prepared.judge(points)[1] & (slacks >= 0.0)

@@ -14,12 +14,14 @@ import numpy as np
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
 from ceopt.formulations.predictors.raw_trees import keys_in_reach
 from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.targets import Labels
 from ceopt.result.counterfactual import altered
 from ceopt.words.language import in_six_digits
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.formulations.targets import Target
     from ceopt.result.counterfactual import Counterfactual
 
 Point: TypeAlias = Mapping[str, float]
@@ -49,6 +51,7 @@ def with_ranges(
     *,
     reach: Reach,
     predictor: Predictor,
+    target: Target,
     accepts: Accepts,
 ) -> list[Counterfactual]:
     """Return answers that know, of each number that they fill in, which amounts around theirs would do as well.
@@ -61,13 +64,15 @@ def with_ranges(
     model             amounts
     ================= ==================================================================================================
     trees             one of each cell between the cuts of the column, in which nothing changes; at most 4,000 a side
-    affine in columns by halving: what it accepts of a column is an interval
+    affine in columns by halving: what it accepts of a column is an interval, unless several labels are wanted
     others            each of the column's steps; at most 4,000 a side
     ================= ==================================================================================================
 
     Rules that ask for the amount are held against each of the steps. What cannot be told so within these numbers, and a
     column without steps where it would take them, is left out.
     """
+    are_several = isinstance(target, Labels) and len(target.wanted) > 1
+    has_intervals = predictor.is_linear and not are_several
     told = []
     for answer, point in answers:
         ranges = {}
@@ -81,13 +86,14 @@ def with_ranges(
                 continue
             filled = _Filled(name, part, points, factual, space)
             own = [rule for rule in rules if _asks(rule, filled)]
-            if len(points) > _MOST_POINTS or any(rule in asking for rule in own):
+            is_asked_for_again = any(rule.reads is None or name in rule.reads for rule in asking)
+            if len(points) > _MOST_POINTS or is_asked_for_again:
                 continue
-            found = _range(filled, own, predictor, accepts)
+            found = _range(filled, own, predictor, accepts, has_intervals=has_intervals)
             if found is not None:
                 ranges[name] = found
                 asking += own
-                points = list(_with_amounts(filled, found, predictor))
+                points = list(_with_amounts(filled, found, predictor, has_intervals=has_intervals))
         told.append(altered(answer, ranges=ranges) if ranges else answer)
     return told
 
@@ -138,14 +144,17 @@ class _Filled:
                 yield amount
 
 
-def _with_amounts(filled: _Filled, found: tuple[float, float], predictor: Predictor) -> Iterator[Point]:
+def _with_amounts(
+    filled: _Filled, found: tuple[float, float], predictor: Predictor, *, has_intervals: bool
+) -> Iterator[Point]:
     """Give what an answer may be by the amounts between two of a number, the answer itself first.
 
-    Under a linear model the ends say of all; of trees there is one amount of each cell, else each of the steps.
+    Where what the model accepts are intervals the ends say of all; of trees there is one amount of each cell, else each
+    of the steps.
     """
     low, high = found
     amounts = [filled.amount]
-    if predictor.is_linear:
+    if has_intervals:
         amounts += filter(math.isfinite, found)  # on the way to an end that is none nothing gets worse
     elif predictor.is_trees:
         amounts += [max(start, low) for start, stop in _cells(filled, predictor) if start <= high and stop >= low]
@@ -157,7 +166,7 @@ def _with_amounts(filled: _Filled, found: tuple[float, float], predictor: Predic
 
 
 def _range(
-    filled: _Filled, asking: Sequence[AbstractRule], predictor: Predictor, accepts: Accepts
+    filled: _Filled, asking: Sequence[AbstractRule], predictor: Predictor, accepts: Accepts, *, has_intervals: bool
 ) -> tuple[float, float] | None:
     """Return the least and the greatest amount of those around the answer's that do; None where that is not known.
 
@@ -168,7 +177,7 @@ def _range(
     cells = _cells(filled, predictor) if predictor.is_trees else None
     ends = []
     for way in (-1, 1):
-        end = _end_by_model(filled, way, cells, accepts, is_linear=predictor.is_linear)
+        end = _end_by_model(filled, way, cells, accepts, has_intervals=has_intervals)
         if end is not None:
             end = _end_by_rules(filled, way, end, asking)
         if end is None:
@@ -179,13 +188,13 @@ def _range(
 
 # ---- what the model accepts ------------------------------------------------------------------------------------------
 def _end_by_model(
-    filled: _Filled, way: int, cells: Sequence[tuple[float, float]] | None, accepts: Accepts, *, is_linear: bool
+    filled: _Filled, way: int, cells: Sequence[tuple[float, float]] | None, accepts: Accepts, *, has_intervals: bool
 ) -> float | None:
     """Return the last amount of one side up to which the model accepts all; None where that is not known."""
     if cells is not None:
         return _end_of_cells(cells, way, filled, accepts)
     end = filled.part.lower if way < 0 else filled.part.upper
-    if is_linear:
+    if has_intervals:
         return _end_by_parts(filled, way, end, lambda amounts: filled.are_good(amounts, accepts))
     if filled.part.step is None:
         return None
@@ -266,9 +275,12 @@ def _asks(rule: AbstractRule, filled: _Filled) -> bool:
         return False
     if rule.lacks_rows:
         return True
-    watched = _Watched(filled.points[0], filled.name)
-    rule.violation(filled.space, filled.factual, watched)
-    return watched.is_read
+    for point in filled.points:
+        watched = _Watched(point, filled.name)
+        rule.violation(filled.space, filled.factual, watched)
+        if watched.is_read:
+            return True
+    return False
 
 
 def _end_by_rules(filled: _Filled, way: int, end: float, asking: Sequence[AbstractRule]) -> float | None:

@@ -558,6 +558,7 @@ def _with_ranges(state: State, answers: Sequence[Answer]) -> list[Counterfactual
             question.factual,
             reach=question.person.reach,
             predictor=question.prepared.predictor,
+            target=question.settings.target,
             accepts=accepts,
         )
     except KeyboardInterrupt:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,10 +17,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt import Feature, FeatureSpace
-from ceopt.search import ranges
+from ceopt.formulations.constraints import AbstractRule
+from ceopt.search import phases, ranges
+from ceopt.solvers.manifest import Manifest
 
 NAN = float("nan")
 SPACE = FeatureSpace(
@@ -183,6 +188,104 @@ def test_what_is_filled_in_is_as_near_to_the_middle_of_the_data_as_the_model_let
             assert abs(answer.values["income"] - middle) == nearest
             filled += 1
     assert filled > 5
+
+
+def test_of_several_labels_a_linear_model_may_refuse_amounts_between_those_it_accepts():
+    """The farthest amount was asked about first: "any amount", of which 14 to 25 are refused."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 41, (1500, 2)).astype(float)
+    y = np.where(X[:, 0] < 14, "A", np.where(X[:, 0] < 27, "B", "C"))
+    X[rng.random(X.shape) < 0.05] = NAN
+    fill = SimpleImputer(strategy="constant", fill_value=20.0)
+    model = make_pipeline(fill, LogisticRegression(max_iter=2000, C=100)).fit(X, y)
+    features = [Feature(name, kind="integer", lower=0, upper=40, missing=True, dtype="Int64") for name in "ab"]
+    for target in (ceopt.OtherThan("B"), ["A", "C"]):
+        (answer,) = ceopt.explain(model, {"a": NAN, "b": 20}, FeatureSpace(features), target=target)
+        first, last = map(int, answer.ranges["a"])
+        assert "B" not in model.predict([[amount, 20.0] for amount in range(first, last + 1)])
+        assert first == 0 or last == 40
+
+
+@dataclass(frozen=True, slots=True)
+class LittleBesideMuch(AbstractRule):
+    """The second amount is read where the first is large alone."""
+
+    name: str | None = None
+    manifest: ClassVar[Manifest] = Manifest(title="little beside much", formula="a >= 150 => b <= 120", rule="Own")
+    reads = ("a", "b")
+
+    def check(self, space):
+        pass
+
+    def build(self, block, x):
+        ceopt.IfThen(("a", ">=", 150), ("b", "<=", 120)).build(block, x)
+
+    def violation(self, space, factual, point):
+        del space, factual
+        if point["a"] < 150 or math.inf in (point["a"], point["b"]):
+            return 0.0
+        return max(point["b"] - 120.0, 0.0)
+
+    def sentence(self):
+        return "little beside much"
+
+
+def test_a_rule_that_reads_a_number_beside_some_amounts_alone_is_kept_by_all_of_them():
+    rng = np.random.default_rng(0)
+    X = 5.0 * rng.integers(0, 41, (800, 2))
+    X[rng.random(X.shape) < 0.2] = NAN
+    y = np.where(np.nan_to_num(X).sum(axis=1) > 210, "good", "bad")
+    features = [Feature(name, kind="integer", lower=0, upper=200, step=5, missing=True, dtype="Int64") for name in "ab"]
+    model = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression()).fit(X, y)
+    rule = LittleBesideMuch()
+    (answer,) = ceopt.explain(model, {"a": NAN, "b": NAN}, FeatureSpace(features), target="good", constraints=rule)
+    told = [answer.ranges.get(name, (answer.values[name],) * 2) for name in "ab"]
+    for a, b in itertools.product(*(np.arange(low, high + 1, 5) for low, high in told)):
+        assert rule.violation(None, None, {"a": a, "b": b}) == 0.0
+        assert model.predict([[a, b]])[0] == "good"
+    assert answer.ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Slow(LittleBesideMuch):
+    """A rule of which each point takes its time."""
+
+    slow: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize(("rule", "is_asked"), [(Slow(), False), (LittleBesideMuch(), True)], ids=["slow", "quick"])
+def test_slow_rules_are_not_asked_which_amounts_are_usual(monkeypatch, rule, is_asked):
+    """They were asked about hundreds, beyond the time limit."""
+    asked = []
+    nearest = phases._nearest_amount
+    monkeypatch.setattr(phases, "_nearest_amount", lambda *args: asked.append(args) or nearest(*args))
+    X = 5.0 * np.random.default_rng(0).integers(0, 41, (800, 2))
+    y = np.where(X.sum(axis=1) > 210, "good", "bad")
+    features = [Feature(name, kind="integer", lower=0, upper=200, step=5, missing=True, dtype="Int64") for name in "ab"]
+    model = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression()).fit(X, y)
+    found = ceopt.explain(model, {"a": NAN, "b": NAN}, FeatureSpace(features), target="good", constraints=rule)
+    assert len(found) == 1
+    assert bool(asked) is is_asked
+
+
+@pytest.mark.parametrize("apart", [60, 90, 115])
+def test_amounts_stay_where_a_further_answer_has_to_be_so_far_away(apart):
+    """Moved to the middle, the first took the room of the second."""
+    fill = SimpleImputer(strategy="constant", fill_value=0.0)
+    rows = np.array([[5.0 * k, 0.0] for k in range(41)])
+    model = make_pipeline(fill, DecisionTreeClassifier()).fit(rows, np.where(rows[:, 0] > 82, "good", "bad"))
+    space = FeatureSpace(
+        [
+            Feature("a", kind="integer", lower=0, upper=200, step=5, missing=True, dtype="Int64"),
+            Feature("b", kind="integer", lower=0, upper=200, step=5),
+        ]
+    )
+    cost = ceopt.L1(scale="none")
+    found = ceopt.explain(
+        model, {"a": NAN, "b": 0}, space, target="good", n=2, cost=cost, diversity=ceopt.Apart(apart, cost)
+    )
+    assert len(found) == 2
+    assert ceopt.explain(model, {"a": NAN, "b": 0}, space, target="good", cost=cost)[0].values["a"] == 100
 
 
 def first_filled(model, space, **given):
