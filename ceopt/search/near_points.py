@@ -445,7 +445,10 @@ class _NearPeople(AbstractNearPeople):
         return np.rint(gain / self.unsure) / added
 
     def begin(self, who: Ints) -> None:
-        """Climb within a budget that grows from the least possible one until enough is met, at last within none."""
+        """Climb within a budget that grows from the least possible one until enough is met, at last within none.
+
+        Before there are very many leaves within it, rows of the data are brought home, below which it has to stay.
+        """
         tastes = np.ones((1, len(self.first)))
         if self.count > 1 and not self.prepared.settings.proof:
             tastes = np.concatenate([tastes, self.tastes])

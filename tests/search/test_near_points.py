@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 import ceopt
 from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.space.reachable import reach_of
+from ceopt.search import near_points
 from ceopt.search.near_points import NearSearch, _NearPeople
 from ceopt.search.prepare import Prepared, prepare
 from ceopt.settings import Settings
@@ -102,6 +103,56 @@ def test_a_scan_gives_the_slack_of_every_change(kind: str) -> None:
         slacks = prepared.slacks(points)
         assert np.allclose(found, slacks, rtol=0.0, atol=2e-8)
         assert (np.abs(found) > 1e-6).any()
+
+
+@pytest.mark.parametrize("rules", [(), (ceopt.MaxChanges(2),)], ids=["no rule", "MaxChanges"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_rows_are_brought_home_as_far_as_model_and_rules_let(kind: str, rules: Any) -> None:
+    """Each point that is met is favoured and keeps the rules, and the cheapest can take none of its changes back."""
+    prepared, model, data = asked(kind, 2, rules)
+    search = NearSearch.of(prepared)
+    assert search is not None
+    people = people_of(prepared, data, 5)
+    group = _NearPeople(search, people)
+    group.look_within(np.full(len(people), np.inf))
+    group.bring_rows_home(np.arange(len(people)))
+    met = 0
+    for i in range(len(people)):
+        who = np.array([i])
+        for state in group.cheapest(i, None):
+            points = group.coordinates(who, state[None])
+            assert (
+                model.predict(prepared.space.frame([dict(zip(prepared.space.names, points[0], strict=True))])) == 1
+            ).all()
+            assert group.keeps_rules(who, state[None]).all()
+        for state in group.cheapest(i, 1):
+            met += 1
+            changed = np.flatnonzero(state != group.home[i])
+            back = np.repeat(state[None], len(changed), axis=0)
+            back[np.arange(len(changed)), changed] = group.home[i, changed]
+            owners = np.full(len(changed), i)
+            good = group.is_favoured(owners, back, np.zeros(len(changed))) & group.keeps_rules(owners, back)
+            assert not good.any()
+    assert met
+
+
+@pytest.mark.parametrize("proof", [True, False])
+def test_very_many_leaves_are_answered_as_few_are(monkeypatch: pytest.MonkeyPatch, proof: bool) -> None:
+    """Rows first, fewer climbs and fewer leaves to look at: the same proof, and near answers that cost hardly more."""
+    X = rows(300, 5, missing=False).drop(columns="e")
+    y = np.where(X["a"] - X["b"] * X["c"] + X["d"] > 6.0, "yes", "no")
+    model = RandomForestClassifier(15, random_state=0).fit(X, y)
+    space = ceopt.FeatureSpace([space_of(missing=False)[name] for name in X])
+    asked_ = ceopt.Recourse(model, space, target="yes", proof=proof).fit(X)
+    people = X[model.predict(X) == "no"].head(12)
+    few = asked_.explain(people)
+    monkeypatch.setattr(near_points, "_MANY_LEAVES", 0)
+    monkeypatch.setattr(near_points, "_RUNS_CLIMBED", 0)
+    monkeypatch.setattr(near_points, "_FEWER", 1.0)
+    many = asked_.explain(people)
+    costs = np.array([[result[0].cost for result in cohort] for cohort in (few, many)])
+    assert [str(result.status) for result in many] == [str(result.status) for result in few] or not proof
+    assert costs[1] == pytest.approx(costs[0], rel=1e-6 if proof else 0.2)
 
 
 def test_ties_of_a_forest_are_the_same_whoever_is_beside(monkeypatch: pytest.MonkeyPatch) -> None:
