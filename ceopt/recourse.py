@@ -126,8 +126,9 @@ def explain(
         Least slack of the decision in the program, in the model's own score. None: for trees, forests, votes and
         boosting exactly what ``predict`` decides, ties as the library sends them (forests of scikit-learn with
         ``n_jobs`` other than 1 add their trees in no fixed order, so there an answer lies clear of a tie, and a row on
-        a tie is not favourable yet); for all others 2.5e-6 of the way from the row's score to the decision, at most
-        1e-5, or what the floats of the score make necessary. ``Disagreement`` counts trees and takes none.
+        a tie is not favourable yet), and so for linear models and networks on whole numbers, levels and steps; for all
+        others 2.5e-6 of the way from the row's score to the decision, at most 1e-5, or what the floats of the score
+        make necessary. ``Disagreement`` counts trees and takes none.
     diversity
         In what each answer differs from all before it: "distinct" (it does not change all columns that an earlier one
         changes and others beside, nor the same columns the same ways: a number, an ordinal or a binary column the other

@@ -155,6 +155,10 @@ def check_options(who: str, given: Mapping[str, Any]) -> None:
         Weights of one's own for columns.
     """
     for name in given:
+        if name in OWN and name not in STEERING:
+            raise InvalidValueError(
+                who, "options of one call", f"{name!r} holds for all", f"Give Dice(..., {name}=...)."
+            )
         if name not in STEERING:
             raise UnknownNameError.among(who, "option", name, sorted(STEERING | _NAMED))
     weights = given.get("feature_weights", "inverse_mad")

@@ -176,6 +176,8 @@ def test_options_of_recourse_hold_for_every_call(frame):
     assert example.solution_set.options["time_limit_s"] == 30
     with pytest.raises(ValueError, match="option is 'target'. Choose from: constraints, cost"):
         explainer(frame, model, target=1)
+    with pytest.raises(ValueError, match=r"'proof' holds for all. Give Dice\(..., proof=...\)."):
+        exp.generate_counterfactuals(poor(frame, model), total_CFs=3, proof=False)
 
 
 def test_a_space_of_ones_own_brings_its_directions(frame, logistic):
