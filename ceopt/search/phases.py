@@ -106,80 +106,6 @@ def _with_point(state: State, point: Mapping[str, float], prediction: Any) -> St
     return replace(state, answers=(*before, (other, dict(point))), last=replace(state.last, answer=other))
 
 
-# ==== Amounts that are filled in ======================================================================================
-def with_usual_amounts(state: State) -> State:
-    """Bring each number that the latest answer fills in as near to a usual amount as the model lets.
-
-    It costs the same whatever it becomes, and the end of what is in reach is hardly anybody's amount. Under a diversity
-    that measures amounts it stays, as it might take the room of a further answer.
-    """
-    question = state.question
-    settings = question.settings
-    measures_amounts = settings.n > 1 and not isinstance(state.diversity, Distinct)
-    if state.last is None or state.last.answer is None or state.interrupted or measures_amounts:
-        return state
-    if any(rule.slow for rule in settings.rules):
-        return state
-    answer, first = state.answers[-1]
-    usual = {name: _usual_amount(question, name) for name in answer.changed if _is_filled(question, first, name)}
-    point = dict(first)
-    before: dict[str, float] = {}
-    while point != before:  # what one becomes may make room for another
-        before = dict(point)
-        for name, amount in usual.items():
-            if not question.is_late:
-                point[name] = _nearest_amount(state, point, name, amount)
-    if point == first:
-        return state
-    check = question.check(point)
-    return _with_point(state, point, check.prediction) if check.valid and not check.broken else state
-
-
-def _is_filled(question: Question, point: Mapping[str, float], name: str) -> bool:
-    feature = question.space[name]
-    is_filled = feature.is_label(question.factual[name]) and not feature.is_label(point[name])
-    return is_filled and not feature.is_finite and isinstance(question.person.reach[name], Interval)
-
-
-def _usual_amount(question: Question, name: str) -> float:
-    """Return an amount in the middle of those of the rows that the model favours; without data, of those in reach."""
-    feature, part = question.space[name], question.person.reach[name]
-    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
-    rows = question.prepared.target_rows
-    amounts = np.zeros(0)
-    if rows is not None:
-        amounts = rows[:, question.space.names.index(name)]
-        amounts = amounts[~feature.are_labels(amounts)]
-    if not len(amounts):
-        ends = np.array([part.lower, part.upper])
-        amounts = ends[np.isfinite(ends)]
-    return part.clip(float(np.median(amounts))) if len(amounts) else part.clip(0.0)
-
-
-def _nearest_amount(state: State, point: Mapping[str, float], name: str, middle: float) -> float:
-    """Return the amount nearest to a middle at which a point is an answer of the same cost; else its own."""
-    question = state.question
-    part = question.person.reach[name]
-    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
-    before = replace(state, answers=state.answers[:-1])
-    cost = question.cost(point)
-    good, asked = point[name], [middle]
-    for _ in range(_ROUNDS_TO_AMOUNT):
-        if question.is_late:
-            break
-        points = [{**point, name: amount} for amount in asked]
-        slacks = question.prepared.slacks_beyond(coordinates_of(question.space, points), question.settings.margin)
-        are_met = question.prepared.judge(points)[1] & (slacks >= 0.0)
-        may_be = (k for k in np.flatnonzero(are_met).tolist() if question.cost(points[k]) <= cost)
-        first = next((k for k in may_be if question.keeps_rules(points[k]) and before.differs(points[k])), len(asked))
-        middle, good = [middle, *asked][first], [*asked, good][first]
-        steps = [part.clip(float(amount)) for amount in np.linspace(middle, good, _PARTS_TO_AMOUNT + 1)]
-        asked = [amount for amount in dict.fromkeys(steps) if amount not in {middle, good}]
-        if not asked:
-            break
-    return good
-
-
 def _may_need_fewer_columns(state: State) -> bool:
     question = state.question
     if not state.diversity.prefers_fewer_columns:
@@ -252,6 +178,80 @@ def _solved(state: State, whole: State) -> State:
             return accept_checked(state, solved.point, check.prediction, bound, whole.last.reason, solved.cluster)
         state = replace(state, refused=(*state.refused, solved.point))
     return state
+
+
+# ==== Amounts that are filled in ======================================================================================
+def with_usual_amounts(state: State) -> State:
+    """Bring each number that the latest answer fills in as near to a usual amount as the model lets.
+
+    It costs the same whatever it becomes, and the end of what is in reach is hardly anybody's amount. Under a diversity
+    that measures amounts it stays, as it might take the room of a further answer.
+    """
+    question = state.question
+    settings = question.settings
+    measures_amounts = settings.n > 1 and not isinstance(state.diversity, Distinct)
+    if state.last is None or state.last.answer is None or state.interrupted or measures_amounts:
+        return state
+    if any(rule.slow for rule in settings.rules):
+        return state
+    answer, first = state.answers[-1]
+    usual = {name: _usual_amount(question, name) for name in answer.changed if _is_filled(question, first, name)}
+    point = dict(first)
+    for _ in usual:  # what one becomes may make room for another
+        before = dict(point)
+        for name, amount in usual.items():
+            point[name] = _nearest_amount(state, point, name, amount)
+        if point == before:
+            break
+    if point == first:
+        return state
+    check = question.check(point)
+    return _with_point(state, point, check.prediction) if check.valid and not check.broken else state
+
+
+def _is_filled(question: Question, point: Mapping[str, float], name: str) -> bool:
+    feature = question.space[name]
+    is_filled = feature.is_label(question.factual[name]) and not feature.is_label(point[name])
+    return is_filled and not feature.is_finite and isinstance(question.person.reach[name], Interval)
+
+
+def _usual_amount(question: Question, name: str) -> float:
+    """Return an amount in the middle of those of the rows that the model favours; without data, of those in reach."""
+    feature, part = question.space[name], question.person.reach[name]
+    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
+    rows = question.prepared.target_rows
+    amounts = np.zeros(0)
+    if rows is not None:
+        amounts = rows[:, question.space.names.index(name)]
+        amounts = amounts[~feature.are_labels(amounts)]
+    if not len(amounts):
+        ends = np.array([part.lower, part.upper])
+        amounts = ends[np.isfinite(ends)]
+    return part.clip(float(np.median(amounts))) if len(amounts) else part.clip(0.0)
+
+
+def _nearest_amount(state: State, point: Mapping[str, float], name: str, middle: float) -> float:
+    """Return the amount nearest to a middle at which a point is an answer of the same cost; else its own."""
+    question = state.question
+    part = question.person.reach[name]
+    assert isinstance(part, Interval)  # noqa: S101 - it is an amount
+    before = replace(state, answers=state.answers[:-1])
+    cost = question.cost(point)
+    good, asked = point[name], [middle]
+    for _ in range(_ROUNDS_TO_AMOUNT):
+        if question.is_late:
+            break
+        points = [{**point, name: amount} for amount in asked]
+        slacks = question.prepared.slacks_beyond(coordinates_of(question.space, points), question.settings.margin)
+        are_met = question.prepared.judge(points)[1] & (slacks >= 0.0)
+        may_be = (k for k in np.flatnonzero(are_met).tolist() if question.cost(points[k]) <= cost)
+        first = next((k for k in may_be if question.keeps_rules(points[k]) and before.differs(points[k])), len(asked))
+        middle, good = [middle, *asked][first], [*asked, good][first]
+        steps = [part.clip(float(amount)) for amount in np.linspace(middle, good, _PARTS_TO_AMOUNT + 1)]
+        asked = [amount for amount in dict.fromkeys(steps) if amount not in {middle, good}]
+        if not asked:
+            break
+    return good
 
 
 # ==== Ties at the decision, and steps of the model's own arithmetic ===================================================
