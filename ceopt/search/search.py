@@ -86,6 +86,7 @@ from ceopt.search.solve_check_repair import (
     is_disproved,
     out_of_time,
     solve,
+    start_in_hand,
     used_up,
 )
 from ceopt.search.solve_program import Person
@@ -447,7 +448,25 @@ def _end_for_time(state: State) -> State:
         first = state.last
     of_leaves = None if first is not None or state.size or state.relaxed else state.tries.bound
     state = replace(state, first=first, tries=Tries(state.diversity, of_leaves))
-    return fall_back(state, out_of_time(state))
+    return _with_points_met(fall_back(state, out_of_time(state)))
+
+
+def _with_points_met(state: State) -> State:
+    """Return the state with further answers that were met before the time was up, of which nothing is proved."""
+    question = state.question
+    settings = question.settings
+    if not state.answers or state.interrupted or settings.diversity is None or question.within is not None:
+        return state
+    state = replace(state, first=state.first or state.last)
+    last = state.last
+    while len(state.answers) < settings.n and not question.is_past_grace:
+        looking = state.looking_for_next()
+        start = start_in_hand(looking, contradicts_solver=False)
+        if start is None:
+            return replace(state, last=last)
+        point, check = start
+        state = accept_checked(looking, point, check.prediction, looking.tries.bound, out_of_time(looking).reason)
+    return state
 
 
 # ---- the result ------------------------------------------------------------------------------------------------------

@@ -252,3 +252,25 @@ def test_what_the_leaves_say_stays_known_where_the_time_ends_before_a_program(mo
     assert found.status == "feasible"
     assert 0.0 < found.bound <= found[0].cost
     assert "branching" in found.reason
+
+
+@pytest.mark.parametrize("diversity", ["distinct", "support", ceopt.Apart(0.2)], ids=str)
+def test_answers_that_were_met_are_given_where_the_time_ends(monkeypatch, diversity):
+    """There was one answer of three, though the near answers of the same search were three."""
+    model = RandomForestClassifier(20, random_state=0).fit(ROWS, np.where(ROWS["a"] + ROWS["b"] > 1, "yes", "no"))
+    space = ceopt.FeatureSpace.infer(ROWS)
+    person = ROWS[model.predict(ROWS) == "no"].iloc[[0]]
+    given_ = {"target": "yes", "n": 3, "diversity": diversity}
+    near = ceopt.explain(model, person, space, proof=False, **given_)
+
+    def late(*_: Any, **__: Any) -> None:
+        raise OutOfTimeError("branching")
+
+    monkeypatch.setattr(without_program, "trees", late)
+    found = ceopt.explain(model, person, space, **given_)
+    assert len(found) == len(near) > 1
+    assert [answer.changed for answer in found] == [answer.changed for answer in near]
+    assert all(answer.verified and answer.gap > 0.0 for answer in found)
+    assert (found.status, "branching" in found.reason) == ("feasible", True)
+    costs = [answer.cost for answer in found]
+    assert costs == sorted(costs)
