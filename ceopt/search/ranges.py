@@ -75,7 +75,7 @@ def with_ranges(
     has_intervals = predictor.is_linear and not are_several
     told = []
     for answer, point in answers:
-        ranges = {}
+        ranges: dict[str, tuple[float, float]] = {}
         points: list[Point] = [point]
         asking: list[AbstractRule] = []
         for name in answer.changed:
@@ -86,8 +86,9 @@ def with_ranges(
                 continue
             filled = _Filled(name, part, points, factual, space)
             own = [rule for rule in rules if _asks(rule, filled)]
-            is_asked_for_again = any(rule.reads is None or name in rule.reads for rule in asking)
-            if len(points) > _MOST_POINTS or is_asked_for_again:
+            are_joint = any(_may_read(rule, name) for rule in asking)
+            are_joint = are_joint or any(_may_read(rule, earlier) for rule in own for earlier in ranges)
+            if len(points) > _MOST_POINTS or are_joint:
                 continue
             found = _range(filled, own, predictor, accepts, has_intervals=has_intervals)
             if found is not None:
@@ -281,6 +282,10 @@ def _asks(rule: AbstractRule, filled: _Filled) -> bool:
         if watched.is_read:
             return True
     return False
+
+
+def _may_read(rule: AbstractRule, name: str) -> bool:
+    return rule.reads is None or name in rule.reads
 
 
 def _end_by_rules(filled: _Filled, way: int, end: float, asking: Sequence[AbstractRule]) -> float | None:

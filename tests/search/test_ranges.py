@@ -230,19 +230,23 @@ class LittleBesideMuch(AbstractRule):
         return "little beside much"
 
 
-def test_a_rule_that_reads_a_number_beside_some_amounts_alone_is_kept_by_all_of_them():
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_rule_that_reads_a_number_beside_some_amounts_alone_is_kept_by_all_of_them(order):
     rng = np.random.default_rng(0)
     X = 5.0 * rng.integers(0, 41, (800, 2))
     X[rng.random(X.shape) < 0.2] = NAN
     y = np.where(np.nan_to_num(X).sum(axis=1) > 210, "good", "bad")
-    features = [Feature(name, kind="integer", lower=0, upper=200, step=5, missing=True, dtype="Int64") for name in "ab"]
-    model = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression()).fit(X, y)
+    features = [
+        Feature(name, kind="integer", lower=0, upper=200, step=5, missing=True, dtype="Int64") for name in order
+    ]
+    model = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression())
+    model.fit(pd.DataFrame(X, columns=list(order)), y)
     rule = LittleBesideMuch()
     (answer,) = ceopt.explain(model, {"a": NAN, "b": NAN}, FeatureSpace(features), target="good", constraints=rule)
     told = [answer.ranges.get(name, (answer.values[name],) * 2) for name in "ab"]
     for a, b in itertools.product(*(np.arange(low, high + 1, 5) for low, high in told)):
         assert rule.violation(None, None, {"a": a, "b": b}) == 0.0
-        assert model.predict([[a, b]])[0] == "good"
+        assert model.predict(pd.DataFrame({"a": [a], "b": [b]})[list(order)])[0] == "good"
     assert answer.ranges
 
 
