@@ -155,12 +155,13 @@ def check_options(who: str, given: Mapping[str, Any]) -> None:
         Weights of one's own for columns.
     """
     for name in given:
-        if name in OWN and name not in STEERING:
+        if name in STEERING:
+            continue
+        if name in OWN:
             raise InvalidValueError(
                 who, "options of one call", f"{name!r} holds for all", f"Give Dice(..., {name}=...)."
             )
-        if name not in STEERING:
-            raise UnknownNameError.among(who, "option", name, sorted(STEERING | _NAMED))
+        raise UnknownNameError.among(who, "option", name, sorted(STEERING | _NAMED))
     weights = given.get("feature_weights", "inverse_mad")
     if weights != "inverse_mad":
         then = "Give columns their weights in the space: Dice(..., space=data.space.update(name, weight=2))."

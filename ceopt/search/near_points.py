@@ -487,8 +487,7 @@ class _NearPeople(AbstractNearPeople):
             at, column = np.nonzero(states != self.home[owners])
             back = states[at]
             back[np.arange(len(at)), column] = self.home[owners[at], column]
-            kept = self.is_favoured(owners[at], back, np.zeros(len(at)))
-            kept[kept] = self.keeps_rules(owners[at[kept]], back[kept])
+            kept = self._are_answers(owners[at], back)
             at, back = at[kept], back[kept]
             order = np.lexsort((self.objectives(owners[at], back), at))
             first = order[np.diff(at[order], prepend=-1) != 0]
@@ -501,13 +500,16 @@ class _NearPeople(AbstractNearPeople):
         found = states[:0]
         for k in range(0, len(states), _ASKED_AT_ONCE):
             some = states[k : k + _ASKED_AT_ONCE]
-            own = np.full(len(some), i)
-            kept = self.is_favoured(own, some, np.zeros(len(some)))
-            kept[kept] = self.keeps_rules(own[kept], some[kept])
-            found = np.concatenate([found, some[kept]])
+            found = np.concatenate([found, some[self._are_answers(np.full(len(some), i), some)]])
             if len(found) >= _BROUGHT_HOME:
                 break
         return found[:_BROUGHT_HOME]
+
+    def _are_answers(self, who: Ints, states: States) -> Bools:
+        """Return which states the model, asked about the points, favours and the rules let be."""
+        kept = self.is_favoured(who, states, np.zeros(len(states)))
+        kept[kept] = self.keeps_rules(who[kept], states[kept])
+        return kept
 
     def look_at(self, who: Ints, below: Floats) -> None:
         """Look from now on at these alone, each below a limit, (B,)."""

@@ -34,6 +34,7 @@ from ceopt.result.counterfactual import altered
 from ceopt.search import without_program
 from ceopt.search.build_answer import answer_of
 from ceopt.search.conflict import conflict_of
+from ceopt.search.ranges import is_filled_in
 from ceopt.search.relaxation import LATE, Relaxer, enlargements
 from ceopt.search.solve_check_repair import (
     MOST_REPAIRS,
@@ -195,7 +196,9 @@ def with_usual_amounts(state: State) -> State:
     if any(rule.slow for rule in settings.rules):
         return state
     answer, first = state.answers[-1]
-    usual = {name: _usual_amount(question, name) for name in answer.changed if _is_filled(question, first, name)}
+    filled = [name for name in answer.changed if is_filled_in(question.space[name], question.factual, first)]
+    reach = question.person.reach
+    usual = {name: _usual_amount(question, name) for name in filled if isinstance(reach[name], Interval)}
     point = dict(first)
     for _ in usual:  # what one becomes may make room for another
         before = dict(point)
@@ -207,12 +210,6 @@ def with_usual_amounts(state: State) -> State:
         return state
     check = question.check(point)
     return _with_point(state, point, check.prediction) if check.valid and not check.broken else state
-
-
-def _is_filled(question: Question, point: Mapping[str, float], name: str) -> bool:
-    feature = question.space[name]
-    is_filled = feature.is_label(question.factual[name]) and not feature.is_label(point[name])
-    return is_filled and not feature.is_finite and isinstance(question.person.reach[name], Interval)
 
 
 def _usual_amount(question: Question, name: str) -> float:

@@ -20,6 +20,7 @@ from ceopt.words.language import in_six_digits
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.formulations.targets import Target
     from ceopt.result.counterfactual import Counterfactual
@@ -79,10 +80,8 @@ def with_ranges(
         points: list[Point] = [point]
         asking: list[AbstractRule] = []
         for name in answer.changed:
-            feature = space[name]
-            is_filled = feature.is_label(factual[name]) and not feature.is_label(point[name])
             part = reach[name]
-            if not (is_filled and isinstance(part, Interval) and not feature.is_finite):
+            if not isinstance(part, Interval) or not is_filled_in(space[name], factual, point):
                 continue
             filled = _Filled(name, part, points, factual, space)
             own = [rule for rule in rules if _asks(rule, filled)]
@@ -97,6 +96,12 @@ def with_ranges(
                 points = list(_with_amounts(filled, found, predictor, has_intervals=has_intervals))
         told.append(altered(answer, ranges=ranges) if ranges else answer)
     return told
+
+
+def is_filled_in(feature: Feature, factual: Point, point: Point) -> bool:
+    """Tell whether a number that was missing or held a code becomes an amount."""
+    is_filled = feature.is_label(factual[feature.name]) and not feature.is_label(point[feature.name])
+    return is_filled and not feature.is_finite
 
 
 @final

@@ -524,12 +524,12 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     -----
     One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin.
 
-    With None and trees, a row stands between the scores that the library accepts and those that it does not, where these
-    can be listed (votes, pure leaves, single trees, few trees): half-way, or as near to the accepted ones as a solver's
-    tolerance allows. Elsewhere it is lower than the decision by
-    the rounding error of the library's sum, so that it cuts off nothing that the library accepts: a score within that
-    error of a tie has to be shown to the library, as :func:`ceopt.explain` does. A further row ``not_tied`` then cuts
-    off the ties of leaves that add up exactly, as the pure ones of a forest do
+    With None and trees, a row stands between the scores that the library accepts and those that it does not, where
+    these can be listed (votes, pure leaves, single trees, few trees): half-way, or as near to the accepted ones as a
+    solver's tolerance allows. Elsewhere it is lower than the decision by the rounding error of the library's sum, so
+    that it cuts off nothing that the library accepts: a score within that error of a tie has to be shown to the
+    library, as :func:`ceopt.explain` does. A further row ``not_tied`` then cuts off the ties of leaves that add up
+    exactly, as the pure ones of a forest do
     (:class:`~ceopt.formulations.predictors.ties.ExactSide`). Forests of scikit-learn that add their
     trees in several jobs decide such a tie one way or the other; there it has to be refused.
 
